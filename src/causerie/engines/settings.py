@@ -1,0 +1,58 @@
+"""Which networks to use and how to run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user can choose about the engines; the defaults work on any laptop."""
+
+    encoder: str = "default"
+    """Registry name, local folder, or hub name."""
+    lm: str = "default"
+    """Likewise, for the language model."""
+    turn_format: str | None = None
+    """How a dialogue becomes text for the language model; None: what fits the model."""
+    device: str = "auto"
+    """`auto` (CUDA if there is one), `cpu`, `cuda`, `cuda:1`..."""
+    dtype: str = "float32"
+    """`float32`, `bfloat16` or `float16`."""
+    threads: int | None = None
+    """CPU threads; None leaves torch's own choice (the physical cores)."""
+    models_dir: Path | None = None
+    """The model store; None: the platform's cache folder."""
+    offline: bool = False
+    """Never touch the network."""
+
+    def torch_device(self) -> torch.device:
+        import torch
+
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            device = torch.device(self.device)
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise CauserieError(
+                f"device {self.device!r} cannot be used here: use --device cpu"
+            ) from error
+        return device
+
+    def torch_dtype(self) -> torch.dtype:
+        import torch
+
+        dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+        if self.dtype not in dtypes:
+            raise CauserieError(f"unknown dtype {self.dtype!r}: use one of {', '.join(dtypes)}")
+        return dtypes[self.dtype]

@@ -1,0 +1,7 @@
+"""The errors a user can meet: each is one sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+
+class CauserieError(Exception):
+    """Nothing could be done (exit status 2): usage, missing weights, unreadable input."""
