@@ -61,8 +61,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     sentinel: ClassVar[bool] = False
     """A trivial metric that any serious one has to beat."""
-    own_level: ClassVar[Level] = "turn"
-    """The level it was made for; the other one is derived."""
+    calibrated: ClassVar[bool] = False
+    """Whether its scores come with a percentile among human responses."""
 
     def __init__(self, engines: Engines) -> None:
         self.engines = engines
@@ -75,6 +75,16 @@ class Metric(ABC):
         """Names of its output columns: `name`, or `name.dimension` for each dimension."""
         dimensions = self.dimensions(level)
         return tuple(f"{self.name}.{d}" for d in dimensions) if dimensions else (self.name,)
+
+    @property
+    def signature(self) -> str:
+        """What decides its numbers besides the input: metric, options, weights."""
+        parts = [self.name]
+        if "encoder" in self.needs:
+            parts.append(self.engines.encoder.signature)
+        if "language model" in self.needs:
+            parts.append(self.engines.likelihood.signature)
+        return "|".join(parts)
 
     @abstractmethod
     def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:

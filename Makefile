@@ -1,0 +1,36 @@
+# make demo   set up, score the sample conversations, write demo/report.html
+# make test   set up, lint, run every test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.up-to-date
+
+.PHONY: demo test lint bench-engines clean
+
+demo: $(STAMP)
+	$(BIN)/causerie models pull
+	$(BIN)/causerie score examples/conversations.jsonl --speaker system \
+	  --metrics cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
+	  --out demo/scores.csv --report demo/report.html
+	@echo "open demo/report.html in a browser"
+
+test: $(STAMP) lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench-engines: $(STAMP)
+	$(BIN)/python benchmarks/likelihood.py
+	$(BIN)/python benchmarks/encoder.py
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo build dist

@@ -1,0 +1,57 @@
+"""causerie: score open-domain conversations without reference answers.
+
+>>> import causerie
+>>> dialogue = causerie.Dialogue("d1", (causerie.Turn("A", "Hi!"), causerie.Turn("B", "Hello.")))
+>>> causerie.load("length").score(dialogue)[0]["length"].value
+1.0
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from causerie._version import __version__
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    from causerie.engines import Engines, Settings
+    from causerie.io import Rejected, read
+    from causerie.metrics import load
+    from causerie.metrics.base import Metric, Score
+    from causerie.scoring import evaluate
+
+__all__ = [
+    "CauserieError",
+    "Dialogue",
+    "Engines",
+    "Exchange",
+    "Metric",
+    "Rejected",
+    "Score",
+    "Settings",
+    "Turn",
+    "__version__",
+    "evaluate",
+    "load",
+    "read",
+]
+
+# Loaded on first use: `import causerie` and `causerie --help` must stay quick.
+_LAZY = {
+    "Engines": "causerie.engines",
+    "Settings": "causerie.engines",
+    "Metric": "causerie.metrics.base",
+    "Rejected": "causerie.io",
+    "Score": "causerie.metrics.base",
+    "evaluate": "causerie.scoring",
+    "load": "causerie.metrics",
+    "read": "causerie.io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'causerie' has no attribute {name!r}")

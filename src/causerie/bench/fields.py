@@ -1,0 +1,125 @@
+"""The fields of a judged record: turns, references, ratings and votes as they stand in a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias, cast
+
+from causerie.bench.statistics.votes import VOTES
+from causerie.dialogue import Dialogue, Exchange, Role, Turn
+from causerie.io.records import text
+from causerie.io.rejected import RecordError
+
+Fields: TypeAlias = Mapping[str, object]
+Ratings: TypeAlias = Mapping[str, tuple[float | None, ...]]
+
+
+def exchange(
+    name: str,
+    context: tuple[Turn, ...],
+    response: Turn,
+    system: str | None = None,
+    background: tuple[str, ...] = (),
+) -> Exchange:
+    turns = (*context, response)
+    return Exchange(Dialogue(name, turns, system=system, background=background), len(context))
+
+
+def read_turn(value: object, name: str) -> Turn:
+    """A turn of a record; its text may be empty, its speaker unknown."""
+    if not isinstance(value, Mapping):
+        raise RecordError(f"{name} must be an object, not {type(value).__name__}")
+    speaker = optional_text(value, "speaker") or ""
+    role = cast("Role", speaker.casefold()) if speaker.casefold() in ("user", "system") else None
+    said = value.get("text")
+    blank = isinstance(said, str) and not said.strip()
+    return Turn(speaker, "" if blank else text(said, f"{name} text"), role)
+
+
+def read_response(context: tuple[Turn, ...], value: object, name: str) -> Turn:
+    """A response, as an object or a bare string; unless it names its speaker, by the listener."""
+    turn = read_turn({"text": value} if isinstance(value, str) else value, name)
+    if turn.speaker or not any(t.speaker for t in context):
+        return turn
+    last = context[-1].speaker
+    listener = next((t for t in reversed(context) if t.speaker != last), None)
+    if listener is not None:
+        return replace(turn, speaker=listener.speaker, role=listener.role)
+    return replace(turn, speaker="A" if last == "B" else "B")
+
+
+def with_reference(exchange: Exchange, reference: str) -> Exchange:
+    response = replace(exchange.response, references=(reference,))
+    return replace(
+        exchange, dialogue=replace(exchange.dialogue, turns=(*exchange.context, response))
+    )
+
+
+def read_references(fields: Fields) -> tuple[str, ...]:
+    given = fields.get("references") or fields.get("reference")
+    values = given if isinstance(given, list) else [given]
+    found = (optional_text({"reference": value}, "reference") for value in values)
+    return tuple(dict.fromkeys(reference for reference in found if reference))
+
+
+def read_background(fields: Fields) -> tuple[str, ...]:
+    fact = optional_text(fields, "fact") or ""
+    return tuple(line.strip() for line in fact.split("\n") if line.strip())
+
+
+def optional_text(fields: Fields, name: str) -> str | None:
+    """A text that may be missing or blank; ids may be written as numbers."""
+    value = fields.get(name)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text(value, name)
+
+
+def read_ratings(value: object) -> tuple[Ratings, list[str]]:
+    """The usable ratings, and what is wrong with the others."""
+    if not isinstance(value, Mapping) or not value:
+        return {}, ["has no ratings"]
+    ratings, faults = {}, []
+    for dimension, given in value.items():
+        row = given if isinstance(given, list) else [given]
+        if not row:
+            faults.append(f"{dimension!r} has no rating")
+            continue
+        ratings[str(dimension)] = tuple(_rating(rating) for rating in row)
+        if odd := [r for r in row if r is not None and _rating(r) is None]:
+            faults.append(f"{dimension!r} has {len(odd)} rating(s) that are not numbers")
+    return ratings, faults
+
+
+def _rating(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def read_judgements(value: object) -> tuple[tuple[Mapping[str, str], ...], list[str]]:
+    if not isinstance(value, list) or not value:
+        return (), ["has no judgements"]
+    votes, faults = [], []
+    known = {vote.casefold(): vote for vote in VOTES}
+    for annotator, given in enumerate(value):
+        row = given if isinstance(given, Mapping) else {}
+        usable = {
+            str(dimension): known[vote.casefold()]
+            for dimension, vote in row.items()
+            if isinstance(vote, str) and vote.casefold() in known
+        }
+        # A missing vote is written as null; anything else is a mistake.
+        odd = sum(vote is not None for vote in row.values()) - len(usable)
+        if odd or not isinstance(given, Mapping):
+            faults.append(f"annotator {annotator} has {odd or 'only'} unknown judgement(s)")
+        votes.append(usable)
+    return tuple(votes), faults

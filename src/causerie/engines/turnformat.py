@@ -1,0 +1,201 @@
+"""How the turns of a dialogue become tokens for a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from causerie.dialogue import Role
+from causerie.engines.cache import Cache
+from causerie.engines.tree import Segment
+from causerie.errors import CauserieError
+
+FORMATS = ("chat", "eos", "plain")
+
+_MEMO_CAPACITY = 20_000
+_MEMO_LONGEST = 1_000  # characters: hypotheses and ordinary turns, never megabytes
+
+
+@dataclass(frozen=True)
+class Scaffold:
+    """What surrounds the text of a turn."""
+
+    header: tuple[int, ...] = ()
+    """Before the text; not scored."""
+    lead: str = ""
+    """White space that belongs to the text's first token."""
+    footer: tuple[int, ...] = ()
+    """After the text."""
+    end: int = 0
+    """How many tokens of the footer are scored: up to the one that ends the turn."""
+
+
+@dataclass(frozen=True)
+class TurnFormat:
+    """Turns to segments: one of `chat`, `eos`, `plain`, for one tokenizer.
+
+    A turn's text is only ever text: what looks like a special token in it is tokenised as the
+    characters it is made of.
+    """
+
+    name: str
+    tokenizer: Any
+    prefix: tuple[int, ...]
+    """How every sequence starts; not scored."""
+    scaffolds: Mapping[Role, Scaffold]
+    one_line: bool = False
+    """Line breaks end a turn, so those within a text become spaces."""
+    joins: bool = False
+    """Consecutive turns of one role become one turn, because the format needs alternation."""
+    _memo: Cache[str, tuple[int, ...]] = field(default_factory=lambda: Cache(_MEMO_CAPACITY))
+
+    def segment(
+        self, role: Role, text: str, *, after: Role | None = None, then: Role | None = None
+    ) -> Segment:
+        """The tokens of a turn; `after` and `then` are the roles before and after it, if any."""
+        scaffold = self.scaffolds[role]
+        if self.one_line:
+            text = " ".join(text.splitlines())
+        header, lead = scaffold.header, scaffold.lead
+        if self.joins and after == role:
+            header, lead = (), "\n"
+        text_tokens = self._tokens(lead + text)
+        stop = len(header) + len(text_tokens)
+        if self.joins and then == role:
+            return Segment(header + text_tokens, len(header), stop)
+        tokens = header + text_tokens + scaffold.footer
+        return Segment(tokens, len(header), stop + scaffold.end)
+
+    def _tokens(self, text: str) -> tuple[int, ...]:
+        tokens = self._memo.get(text)
+        if tokens is None:
+            tokens = _encode(self.tokenizer, text, special=False)
+            if len(text) <= _MEMO_LONGEST:
+                self._memo.put(text, tokens)
+        return tokens
+
+
+def turn_format(tokenizer: Any, name: str | None = None) -> TurnFormat:
+    """The format of that name, or the one that fits the tokenizer.
+
+    - `chat`: the tokenizer's chat template, the user as user and the system as assistant. A
+      default system prompt belongs to the prefix. The text and the token that ends the turn
+      are scored, the rest of the template is not.
+    - `eos`: end-of-text before the first turn and after every turn (DialoGPT and its kind);
+      the latter are scored.
+    - `plain`: lines "A: text" (user) and "B: text" (system); the text and the line break are
+      scored.
+
+    Without a name: `chat` if there is a template, else `eos` if there is an end-of-text token,
+    else `plain`.
+    """
+    has_template = bool(getattr(tokenizer, "chat_template", None))
+    has_eos = tokenizer.eos_token_id is not None
+    if name is None:
+        name = "chat" if has_template else "eos" if has_eos else "plain"
+    if name == "chat":
+        if not has_template:
+            raise CauserieError(
+                "the language model has no chat template: use --turn-format eos or plain"
+            )
+        return _chat(tokenizer)
+    if name == "eos":
+        if not has_eos:
+            raise CauserieError(
+                "the language model has no end-of-text token: use --turn-format plain"
+            )
+        eos = (int(tokenizer.eos_token_id),)
+        scaffold = Scaffold(footer=eos, end=1)
+        return TurnFormat("eos", tokenizer, eos, {"user": scaffold, "system": scaffold})
+    if name == "plain":
+        return _plain(tokenizer)
+    raise CauserieError(f"unknown turn format {name!r}: use one of {', '.join(FORMATS)}")
+
+
+def _plain(tokenizer: Any) -> TurnFormat:
+    bos = tokenizer.bos_token_id
+    line_break = _encode(tokenizer, "\n", special=False)
+
+    def scaffold(label: str) -> Scaffold:
+        header = _encode(tokenizer, label, special=False)
+        return Scaffold(header, " ", line_break, len(line_break))
+
+    return TurnFormat(
+        "plain",
+        tokenizer,
+        () if bos is None else (int(bos),),
+        {"user": scaffold("A:"), "system": scaffold("B:")},
+        one_line=True,
+    )
+
+
+def _chat(tokenizer: Any) -> TurnFormat:
+    """Find a template's parts by rendering short dialogues and taking differences."""
+    user_one, system_one, user_two = "causerieuserone", "causeriesystemone", "causerieusertwo"
+
+    def render(*texts: str) -> str:
+        messages = [
+            {"role": "assistant" if text == system_one else "user", "content": text}
+            for text in texts
+        ]
+        return str(tokenizer.apply_chat_template(messages, tokenize=False))
+
+    def between(rendered: str, left: str, right: str) -> str:
+        return rendered.split(left, 1)[1].split(right, 1)[0]
+
+    try:
+        whole = render(user_one, system_one, user_two)
+        user_footer = render(user_one).split(user_one)[1]
+        system_footer = render(user_one, system_one).split(system_one)[1]
+        # A header is what stands between two texts without the footer of the first.
+        system_header = _without(between(whole, user_one, system_one), start=user_footer)
+        user_header = _without(between(whole, system_one, user_two), start=system_footer)
+        prefix = _without(whole.split(user_one)[0], end=user_header)
+    except Exception as error:
+        raise CauserieError(
+            "the language model's chat template cannot be divided into turns: "
+            "use --turn-format eos or plain"
+        ) from error
+    try:
+        joins = user_two not in render(user_one, user_two)
+    except Exception:  # whatever the template raises: it wants the roles to alternate
+        joins = True
+
+    special = set(tokenizer.all_special_ids)
+
+    def scaffold(header: str, footer: str) -> Scaffold:
+        bare = header.rstrip(" ")
+        footer_tokens = _encode(tokenizer, footer, special=True)
+        ends = [i + 1 for i, token in enumerate(footer_tokens) if token in special]
+        return Scaffold(
+            header=_encode(tokenizer, bare, special=True),
+            lead=header[len(bare) :],
+            footer=footer_tokens,
+            end=ends[0] if ends else len(footer_tokens),
+        )
+
+    return TurnFormat(
+        "chat",
+        tokenizer,
+        _encode(tokenizer, prefix, special=True),
+        {
+            "user": scaffold(user_header, user_footer),
+            "system": scaffold(system_header, system_footer),
+        },
+        joins=joins,
+    )
+
+
+def _without(text: str, start: str = "", end: str = "") -> str:
+    if not (text.startswith(start) and text.endswith(end)):
+        raise ValueError(f"{text!r} is not within {start!r} and {end!r}")
+    return text[len(start) : len(text) - len(end)]
+
+
+def _encode(tokenizer: Any, text: str, *, special: bool) -> tuple[int, ...]:
+    """Tokens of a text; special tokens in it are recognised only if `special`."""
+    encoded = tokenizer(
+        text, add_special_tokens=False, split_special_tokens=not special, verbose=False
+    )
+    return tuple(encoded["input_ids"])

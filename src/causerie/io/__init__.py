@@ -1,0 +1,77 @@
+"""Every format in and out.
+
+`read` turns a file of any supported format into dialogues and exchanges, one at a time;
+`write_table` and `read_table` (in `causerie.io.tables`) keep scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
+from causerie.io.delimited import read_csv, read_tsv
+from causerie.io.detect import HEAD, detect
+from causerie.io.jsonarray import read_json
+from causerie.io.linewise import read_jsonl, read_text
+from causerie.io.parquet import read_parquet
+from causerie.io.records import to_record
+from causerie.io.rejected import Raw, RecordError, Rejected
+from causerie.io.sources import READ_ERRORS, Source, open_source
+from causerie.io.tables import read_table, write_table
+
+__all__ = ["INPUT_FORMATS", "Record", "Rejected", "read", "read_table", "write_table"]
+
+Record: TypeAlias = Dialogue | Exchange | Rejected
+
+_READERS: dict[str, Callable[[Source], Iterator[Raw]]] = {
+    "jsonl": read_jsonl,
+    "json": read_json,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "parquet": read_parquet,
+    "text": read_text,
+}
+
+INPUT_FORMATS: tuple[str, ...] = tuple(_READERS)
+
+
+def read(path: str | Path, input_format: str | None = None) -> Iterator[Record]:
+    """Every record of a file ("-" is standard input), in order; memory stays flat.
+
+    The format is told from the content unless given, and any of them may be gzipped.
+    A context with a response gives an `Exchange`, anything else a `Dialogue`; a bad
+    record gives a `Rejected` and reading goes on. A record without an id is called
+    `name:line` after its file (without folder and suffixes, or "stdin") and line.
+
+    Raises `CauserieError`, at the first record, only if nothing can be done with the file.
+    """
+    name = str(path)
+    if input_format is not None and input_format not in _READERS:
+        raise CauserieError(
+            f"unknown input format {input_format!r}: use one of {', '.join(INPUT_FORMATS)}"
+        )
+    stem = "stdin" if name == "-" else Path(name).name.split(".")[0] or Path(name).name
+    with open_source(name) as source:
+        chosen = input_format or detect(source.head(HEAD))
+        if chosen is None:
+            raise CauserieError(
+                f"the format of {name} cannot be told from its content: causerie reads "
+                f"{', '.join(INPUT_FORMATS)} (csv and tsv with a header line that names "
+                "context and response); say which with --input-format"
+            )
+        try:
+            for line, fields in _READERS[chosen](source):
+                try:
+                    if isinstance(fields, RecordError):
+                        raise fields
+                    record: Record = to_record(fields, f"{stem}:{line}")
+                except RecordError as bad:
+                    record = Rejected(name, line, str(bad))
+                yield record
+        except CauserieError as error:
+            raise CauserieError(f"{name}: {error}") from error.__cause__
+        except READ_ERRORS as error:
+            yield Rejected(name, source.line + 1, f"the rest cannot be read: {error}")

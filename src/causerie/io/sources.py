@@ -1,0 +1,126 @@
+"""Where bytes come from: a file or standard input, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from causerie.errors import CauserieError
+from causerie.io.rejected import MAX_RECORD, RecordError, too_long
+
+READ_ERRORS = (OSError, EOFError, zlib.error)
+"""What reading a damaged or vanished file raises."""
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BUFFER = 2**18
+
+
+class _Readable(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+
+
+class _Peekable(io.RawIOBase):
+    """A stream that can be looked into before it is read, seekable or not."""
+
+    def __init__(self, stream: _Readable) -> None:
+        self._stream = stream
+        self._seen = b""
+        self._error: Exception | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, or as many as can be read."""
+        try:
+            while len(self._seen) < size and self._error is None:
+                data = self._stream.read1(size - len(self._seen))
+                if not data:
+                    break
+                self._seen += data
+        except READ_ERRORS as error:
+            if not self._seen:
+                raise
+            self._error = error  # met again once what came before it has been read
+        return self._seen[:size]
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._seen and self._error is not None:
+            raise self._error
+        data = self._seen[: len(buffer)] or self._stream.read1(len(buffer))
+        self._seen = self._seen[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class Source:
+    """The bytes of one input, decompressed and without a byte order mark."""
+
+    def __init__(self, stream: _Peekable, file: io.BufferedReader | None, stack: ExitStack) -> None:
+        self._peekable = stream
+        self._file = file
+        self._stack = stack
+        self.stream = io.BufferedReader(stream, _BUFFER)
+        self.line = 0
+        """Lines (or rows) read so far."""
+
+    def head(self, size: int) -> bytes:
+        """The first bytes; to be asked for before anything is read."""
+        return self._peekable.peek(size)
+
+    def lines(self) -> Iterator[tuple[int, bytes | RecordError]]:
+        """Numbered lines; one that is too long is never held whole."""
+        readline = self.stream.readline
+        while line := readline(MAX_RECORD + 1):
+            self.line += 1
+            if len(line) <= MAX_RECORD:
+                yield self.line, line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = readline(_BUFFER)
+            yield self.line, too_long()
+
+    def seekable(self) -> BinaryIO:
+        """The same bytes as a file that can be read in any order."""
+        if self._file is not None and self._file.seekable():
+            self._file.seek(0)
+            return self._file
+        spool = tempfile.TemporaryFile()  # noqa: SIM115  (the stack closes it)
+        self._stack.enter_context(spool)
+        shutil.copyfileobj(self.stream, spool)
+        spool.seek(0)
+        return spool
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
+    """Open a file, or standard input for "-"."""
+    with ExitStack() as stack:
+        try:
+            file = None if path == "-" else stack.enter_context(Path(path).open("rb"))
+            stream = _Peekable(file or cast("io.BufferedReader", sys.stdin.buffer))
+            if stream.peek(2) == _GZIP:
+                file = None
+                stream = _Peekable(gzip.GzipFile(fileobj=io.BufferedReader(stream)))
+            head = stream.peek(64)
+        except FileNotFoundError as error:
+            raise CauserieError(f"{path} does not exist: check its name") from error
+        except IsADirectoryError as error:
+            raise CauserieError(f"{path} is a folder: give the files in it") from error
+        except (*READ_ERRORS, ValueError) as error:  # ValueError: a NUL in the name
+            raise CauserieError(f"{path} cannot be read ({error}): check the file") from error
+        if head.startswith(_UTF16) and b"\0" in head:
+            raise CauserieError(f"{path} is UTF-16 text: save it as UTF-8")
+        if head.startswith(_BOM):
+            stream.read(len(_BOM))
+        yield Source(stream, file, stack)

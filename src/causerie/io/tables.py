@@ -1,0 +1,232 @@
+"""Tables of scores: written whole or not at all, read back as they were.
+
+A column is text (`str`), a whole number (`int`), a number (`float`) or a JSON object
+(`dict`), never guessed from its values: `types` says which, and what it does not name is in
+`KEYS` or a number. Any value may be None. In CSV and TSV, None and the empty text look the
+same and are read back as None; text that a spreadsheet would take for a formula is written
+with an apostrophe in front, and read back without it.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import io
+import json
+import math
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from causerie.errors import CauserieError
+from causerie.io.jsontext import plain
+from causerie.io.rejected import MAX_RECORD
+
+KEYS: Mapping[str, type] = {"dialogue_id": str, "turn": int, "speaker": str}
+"""The columns that say what a row is about."""
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_SUFFIXES = (".jsonl", *_DELIMITERS, ".parquet")
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_ROWS = 10_000
+
+
+def write_table(
+    rows: Iterable[Mapping[str, object]],
+    columns: Sequence[str],
+    path: Path,
+    types: Mapping[str, type] | None = None,
+) -> None:
+    """Write rows as .jsonl, .csv, .tsv (each also .gz) or .parquet, by the suffix of `path`.
+
+    A column that a row lacks is null, and so is a number that is not finite.
+    """
+    suffix, zipped = _format(path)
+    kinds = _kinds(columns, types)
+    values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
+    with _appearing_whole(path) as file:
+        if suffix == ".parquet":
+            _write_parquet(values, kinds, file)
+            return
+        # No name and time in the gzip header: the same rows give the same bytes.
+        outer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
+        text = io.TextIOWrapper(outer, encoding="utf-8", newline="")
+        if suffix == ".jsonl":
+            for row in values:
+                text.write(_json(dict(zip(kinds, row, strict=True))) + "\n")
+        else:
+            _write_delimited(values, kinds, text, _DELIMITERS[suffix])
+        text.flush()
+        text.detach()
+        if zipped:
+            outer.close()
+
+
+def read_table(path: Path, types: Mapping[str, type] | None = None) -> Iterator[dict[str, object]]:
+    """The rows of a table that `write_table` wrote with these types."""
+    suffix, zipped = _format(path)
+    try:
+        if suffix == ".parquet":
+            yield from _read_parquet(path, types)
+            return
+        with (gzip.open if zipped else open)(path, "rt", encoding="utf-8", newline="") as text:
+            if suffix == ".jsonl":
+                yield from map(_row, text)
+            else:
+                yield from _read_delimited(text, types, _DELIMITERS[suffix])
+    except FileNotFoundError as error:
+        raise CauserieError(f"{path} does not exist: check its name") from error
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error, csv.Error) as error:
+        raise CauserieError(
+            f"{path} is not a table that causerie wrote ({error}): write it again"
+        ) from error
+
+
+def _format(path: Path) -> tuple[str, bool]:
+    """The suffix that says the format, and whether the file is gzipped."""
+    zipped = path.suffix.lower() == ".gz"
+    suffix = (path.with_suffix("") if zipped else path).suffix.lower()
+    if suffix not in _SUFFIXES or (zipped and suffix == ".parquet"):
+        raise CauserieError(
+            f"{path} has no known suffix: use {', '.join(_SUFFIXES)} (.gz too, but for .parquet)"
+        )
+    return suffix, zipped
+
+
+def _kinds(columns: Sequence[str], types: Mapping[str, type] | None) -> dict[str, type]:
+    known = {**KEYS, **(types or {})}
+    return {name: known.get(name, float) for name in columns}
+
+
+def _value(value: Any, kind: type) -> Any:
+    """The value as its column's type: what a row holds is only ever one of four types."""
+    if value is None:
+        return None
+    if kind is dict:
+        return plain(value, "value")
+    if kind is float:
+        number = float(value)
+        return number if math.isfinite(number) else None
+    return kind(value)
+
+
+@contextmanager
+def _appearing_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its name once all is written."""
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        file = hidden.open("xb")
+    except OSError as error:
+        raise CauserieError(
+            f"{path} cannot be written ({error.strerror}): choose another place"
+        ) from error
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
+    except BaseException as error:
+        hidden.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EISDIR):
+            raise CauserieError(
+                f"{path} cannot be written ({error.strerror}): choose another place"
+            ) from error
+        raise
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _row(line: str) -> dict[str, object]:
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise ValueError("a line is not an object")
+    return row
+
+
+def _write_delimited(
+    rows: Iterable[list[Any]], kinds: Mapping[str, type], text: TextIO, delimiter: str
+) -> None:
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerow([_disarmed(name) for name in kinds])
+    for row in rows:
+        writer.writerow([_cell(v, kind) for v, kind in zip(row, kinds.values(), strict=True)])
+
+
+def _cell(value: Any, kind: type) -> Any:
+    if value is None:
+        return None
+    if kind is dict:
+        return _json(value)
+    return _disarmed(value) if kind is str else value
+
+
+def _read_delimited(
+    text: TextIO, types: Mapping[str, type] | None, delimiter: str
+) -> Iterator[dict[str, object]]:
+    # The limit belongs to the whole process, so it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
+    rows = csv.reader(text, delimiter=delimiter, strict=True)
+    kinds = _kinds([_armed(name) for name in next(rows, [])], types)
+    for row in rows:
+        yield {
+            name: _parsed(cell, kind) for (name, kind), cell in zip(kinds.items(), row, strict=True)
+        }
+
+
+def _parsed(cell: str, kind: type) -> object:
+    if not cell:
+        return None
+    if kind is str:
+        return _armed(cell)
+    return json.loads(cell) if kind is dict else kind(cell)
+
+
+def _disarmed(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _armed(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def _write_parquet(rows: Iterator[list[Any]], kinds: Mapping[str, type], file: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = {str: pa.string(), dict: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, arrow[kind]) for name, kind in kinds.items()])
+    with pq.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(rows, _ROWS)):
+            arrays = [
+                pa.array(
+                    [_json(v) if kind is dict and v is not None else v for v in values],
+                    schema.field(name).type,
+                )
+                for (name, kind), values in zip(
+                    kinds.items(), zip(*batch, strict=True), strict=True
+                )
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _read_parquet(path: Path, types: Mapping[str, type] | None) -> Iterator[dict[str, object]]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as table:
+        kinds = _kinds(table.schema_arrow.names, types)
+        objects = [name for name, kind in kinds.items() if kind is dict]
+        for batch in table.iter_batches(batch_size=_ROWS, use_threads=False):
+            for row in batch.to_pylist():
+                for name in objects:
+                    row[name] = None if row[name] is None else json.loads(row[name])
+                yield row

@@ -1,0 +1,68 @@
+"""How likely a response is to a language model: perplexity, and relevance to the history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from causerie.dialogue import Exchange
+from causerie.metrics.base import Level, Metric, Score, Scores
+
+_NOTHING = Score.unscored("the response has no token that the language model can score")
+
+
+class Perplexity(Metric):
+    """exp(-L(r | c)), with L the average log-likelihood per token of response r after history c."""
+
+    name = "perplexity"
+    summary = "Perplexity of the response given the history, by the language model."
+    needs = frozenset({"language model"})
+    higher_is_better = False
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        from causerie.engines.dialoguetree import DialogueTree
+
+        engine = self.engines.likelihood
+        tree = DialogueTree(engine.format)
+        responses = [tree.response(exchange) for exchange in exchanges]
+        scores = engine.score(tree, segments=responses)
+
+        def score(node: int) -> Scores:
+            response = scores.segment(node)
+            return (Score.of(math.exp(-response.mean)) if response.count else _NOTHING,)
+
+        return [score(node) for node in responses]
+
+
+class Relevance(Metric):
+    """L(r | c), and what the history adds to it: L(r | c) - L(r)."""
+
+    name = "relevance"
+    summary = "Average log-likelihood of the response given the history, and the history's part in it."
+    needs = frozenset({"language model"})
+
+    def dimensions(self, level: Level) -> tuple[str, ...]:
+        return ("likelihood", "gain")
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        from causerie.engines.dialoguetree import DialogueTree
+
+        engine = self.engines.likelihood
+        tree = DialogueTree(engine.format)
+        responses = [tree.response(exchange) for exchange in exchanges]
+        alone = [
+            tree.say(tree.ROOT, exchange.role_of(exchange.response), exchange.response.text)
+            for exchange in exchanges
+        ]
+        scores = engine.score(tree, segments=[*responses, *alone])
+
+        def score(given_history: int, by_itself: int) -> Scores:
+            response, unconditional = scores.segment(given_history), scores.segment(by_itself)
+            return (
+                Score.of(response.mean) if response.count else _NOTHING,
+                Score.of(response.mean - unconditional.mean)
+                if response.count and unconditional.count
+                else _NOTHING,
+            )
+
+        return [score(*nodes) for nodes in zip(responses, alone, strict=True)]

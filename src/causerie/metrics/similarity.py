@@ -1,0 +1,36 @@
+"""How similar vectors are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float32]"
+
+# Rows compared at a time, so that two long texts do not make a huge matrix.
+_ROWS = 1024
+
+
+def cosine(a: Floats, b: Floats) -> float:
+    """The cosine of the angle between two vectors; nan if one has no direction."""
+    norm = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    return float(a @ b) / norm if norm else math.nan
+
+
+def best_cosines(rows: Floats, others: Floats) -> Floats:
+    """For every row, its cosine with the most similar of the others."""
+    rows, others = _unit(rows), _unit(others)
+    parts = [rows[i : i + _ROWS] @ others.T for i in range(0, len(rows), _ROWS)]
+    return np.concatenate([part.max(axis=1) for part in parts])
+
+
+def _unit(vectors: Floats) -> Floats:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms[norms == 0] = 1
+    unit: Floats = vectors / norms
+    return unit

@@ -1,0 +1,9 @@
+"""Where weights come from: a registry of known models, a store that verifies them, a loader."""
+
+from __future__ import annotations
+
+from causerie.models.loading import Backbone, load_backbone
+from causerie.models.registry import Entry, Kind
+from causerie.models.store import Resolved, Store
+
+__all__ = ["Backbone", "Entry", "Kind", "Resolved", "Store", "load_backbone"]

@@ -1,0 +1,45 @@
+"""GGUF to safetensors, once: loading a GGUF takes half a minute, loading safetensors a second."""
+
+from __future__ import annotations
+
+import os
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any
+
+from causerie.models.libraries import libraries
+
+
+def convert_gguf(file: Path, folder: Path) -> None:
+    """Save the network in a GGUF file as an ordinary float32 transformers folder."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    # The bar that transformers shows here heeds no setting.
+    with libraries(offline=True), open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
+        tokenizer = AutoTokenizer.from_pretrained(
+            file.parent, gguf_file=file.name, local_files_only=True
+        )
+        _split_digits(tokenizer, file)
+        tokenizer.save_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            file.parent, gguf_file=file.name, dtype=torch.float32, local_files_only=True
+        )
+        # The weights are ordinary tensors by now, yet transformers refuses to save what it
+        # still takes for a quantised model.
+        del model.config.quantization_config
+        model.hf_quantizer = None
+        model.save_pretrained(folder)
+    for saved in folder.iterdir():
+        saved.chmod(0o644)  # safetensors makes its files private; a store may be shared
+
+
+def _split_digits(tokenizer: Any, file: Path) -> None:
+    """Give "smollm" tokenizers the first step of theirs: every digit stands alone."""
+    from gguf import GGUFReader
+    from tokenizers.pre_tokenizers import Digits, Sequence
+
+    field = GGUFReader(file).fields.get("tokenizer.ggml.pre")
+    if field is not None and field.contents() == "smollm":
+        backend = tokenizer.backend_tokenizer
+        backend.pre_tokenizer = Sequence([Digits(individual_digits=True), backend.pre_tokenizer])

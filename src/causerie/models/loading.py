@@ -1,0 +1,130 @@
+"""Networks in memory: any encoder or language model that transformers can load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from causerie.errors import CauserieError
+from causerie.models.libraries import libraries
+from causerie.models.progress import announced
+from causerie.models.registry import Kind
+from causerie.models.sources import first_line
+from causerie.models.store import Resolved, Store
+
+if TYPE_CHECKING:
+    import torch
+
+_WINDOW = 2048
+"""For networks that set no limit of their own, such as those with relative positions."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A pretrained network with its tokenizer, in evaluation mode on its device."""
+
+    name: str
+    sha256: str
+    model: Any
+    """A `transformers.PreTrainedModel`."""
+    tokenizer: Any
+    """A fast tokenizer, with a padding token."""
+    pooling: str = "mean"
+
+    @cached_property
+    def window(self) -> int:
+        """How many tokens the network can take at once, special ones included."""
+        positions = getattr(self.model.config, "max_position_embeddings", None) or _WINDOW
+        usable = positions - _reserved_positions(self.model)
+        return int(min(usable, self.tokenizer.model_max_length))
+
+
+def load_backbone(
+    store: Store, name: str, kind: Kind, *, dtype: torch.dtype, device: torch.device
+) -> Backbone:
+    """Load a model by registry name, local folder or hub name."""
+    resolved = store.resolve(name, kind)
+    offline = store.offline or resolved.revision is None
+    where = {
+        "revision": resolved.revision,
+        "local_files_only": offline,
+        "trust_remote_code": False,
+    }
+    with libraries(offline), announced(f"loading {resolved.name}"):
+        try:
+            tokenizer = _load_tokenizer(resolved, where)
+            model = _load_model(resolved, kind, where, dtype)
+        except CauserieError:
+            raise
+        except Exception as error:  # a folder can be damaged in too many ways to list
+            raise CauserieError(
+                f"{resolved.name} cannot be loaded as {_a(kind)} ({first_line(error)}): "
+                "give the folder or hub name of a complete transformers model"
+            ) from error
+    return Backbone(
+        resolved.name, resolved.sha256, model.to(device).eval(), tokenizer, resolved.pooling
+    )
+
+
+def _load_tokenizer(resolved: Resolved, where: dict[str, Any]) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(resolved.location, **where)
+    if not tokenizer.is_fast:
+        raise CauserieError(f"{resolved.name} has no fast tokenizer: use another model")
+    # Some folders carry a fixed padding or truncation; how to cut is the engines' decision.
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.backend_tokenizer.no_truncation()
+    if tokenizer.pad_token is None:
+        # Padding is masked, so any token will do; a new one would not be in the embeddings.
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+    if resolved.max_length is not None:
+        tokenizer.model_max_length = min(tokenizer.model_max_length, resolved.max_length)
+    return tokenizer
+
+
+def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: torch.dtype) -> Any:
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
+    )
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED,
+    )
+
+    config = AutoConfig.from_pretrained(resolved.location, **where)
+    # BERT and the like are listed as causal too, but unless made so they see both ways.
+    encodes = config.model_type in MASKED and not getattr(config, "is_decoder", False)
+    fits = encodes if kind == "encoder" else config.model_type in CAUSAL and not encodes
+    if not fits:
+        raise CauserieError(
+            f"{resolved.name} is a network of type {config.model_type}, not {_a(kind)}: "
+            f"use one like {'BERT or MiniLM' if kind == 'encoder' else 'GPT-2 or Llama'}"
+        )
+    architecture: Any = AutoModel if kind == "encoder" else AutoModelForCausalLM
+    model, report = architecture.from_pretrained(
+        resolved.location, dtype=dtype, output_loading_info=True, **where
+    )
+    # Random numbers where weights are missing would give scores that mean nothing. The pooler
+    # is not used.
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise CauserieError(
+            f"{resolved.name} is not complete as {_a(kind)} (no weights for {missing[0]}): "
+            "give the folder or hub name of a complete transformers model"
+        )
+    return model
+
+
+def _a(kind: Kind) -> str:
+    return "an encoder" if kind == "encoder" else "a language model"
+
+
+def _reserved_positions(model: Any) -> int:
+    """RoBERTa and its kin number positions from the padding token's id + 1."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings"):
+            padding = getattr(module, "padding_idx", None)
+            return 0 if padding is None else int(padding) + 1
+    return 0

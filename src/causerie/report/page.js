@@ -1,0 +1,254 @@
+"use strict";
+// Everything from the data reaches the page as text (textContent, never markup).
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { columns, systems, worst, dialogues } = data;
+  const STEPS = 7;
+  const WORST = 6;
+  const at = (id) => document.getElementById(id);
+
+  function make(tag, className, text) {
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+
+  function figure(value) {
+    if (value === null || value === undefined) return "unscored";
+    const size = Math.abs(value);
+    const digits = size >= 1000 && size < 1e6
+      ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+    return digits.replace("-", "−");
+  }
+
+  // Ranks: per column, the value's place among all responses shown, 0 (worst) to 1 (best).
+
+  function rankOf(column) {
+    const values = [];
+    for (const talk of dialogues) {
+      for (const turn of talk.turns) {
+        if (turn.scores && turn.scores[column] !== null) values.push(turn.scores[column]);
+      }
+    }
+    values.sort((a, b) => a - b);
+    const ranks = new Map();
+    for (let start = 0; start < values.length;) {
+      let end = start;
+      while (values[end] === values[start]) end += 1;
+      const middle = (start + end) / 2 / values.length;
+      ranks.set(values[start], columns[column].higher ? middle : 1 - middle);
+      start = end;
+    }
+    return ranks;
+  }
+
+  function meanOf(talk, column) {
+    const values = talk.turns
+      .map((turn) => (turn.scores ? turn.scores[column] : null)).filter((v) => v !== null);
+    return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
+  }
+
+  // What is behind a response's score: all scores, references, explanation.
+
+  function details(turn) {
+    const box = make("div");
+    const list = make("dl");
+    columns.forEach((column, index) => {
+      const percentile = turn.percentiles ? turn.percentiles[index] : null;
+      const beside = percentile === null ? "" : ` (percentile ${Math.round(percentile)})`;
+      list.append(make("dt", "", column.name), make("dd", "", figure(turn.scores[index]) + beside));
+    });
+    box.append(list);
+    if (turn.references.length) {
+      const references = make("ul");
+      turn.references.forEach((text) => references.append(make("li", "text", text)));
+      box.append(make("h4", "", "References"), references);
+    }
+    if (turn.explanation !== null) {
+      box.append(make("h4", "", "Explanation"), explanation(turn.explanation));
+    }
+    return box;
+  }
+
+  // The one place where an explanation is drawn: lists and nested keys and values.
+  function explanation(value) {
+    if (Array.isArray(value)) {
+      const list = make("ul");
+      value.forEach((item) => {
+        const entry = make("li");
+        entry.append(explanation(item));
+        list.append(entry);
+      });
+      return list;
+    }
+    if (value !== null && typeof value === "object") {
+      const list = make("dl");
+      Object.entries(value).forEach(([key, item]) => {
+        const entry = make("dd");
+        entry.append(explanation(item));
+        list.append(make("dt", "", key), entry);
+      });
+      return list;
+    }
+    return make("span", "", typeof value === "number" ? figure(value) : String(value));
+  }
+
+  // Conversations: drawn once, recoloured, reordered and hidden afterwards.
+
+  function drawTurn(turn) {
+    const node = make("div", `turn ${turn.side === "user" ? "user" : "system"}`);
+    const who = make("div", "who");
+    who.append(make("bdi", "", turn.speaker));
+    const bubble = make("div", "bubble");
+    const text = make("p", "text", turn.text);
+    text.dir = "auto";
+    bubble.append(text);
+    node.append(who, bubble);
+    const view = { turn, node, bubble, summary: null };
+    if (turn.scores) {
+      const box = make("details", "scores");
+      view.summary = make("summary");
+      view.summary.title = columns
+        .map((column, index) => `${column.name} ${figure(turn.scores[index])}`).join("\n");
+      box.append(view.summary);
+      box.addEventListener("toggle", () => {
+        if (box.open && !box.querySelector("dl")) box.append(details(turn));
+      });
+      bubble.append(box);
+    }
+    return view;
+  }
+
+  function drawTalk(talk) {
+    const node = make("article", "talk");
+    const head = make("header");
+    const title = make("h3");
+    title.append(make("bdi", "", talk.id));
+    const tag = make("span", "tag");
+    tag.append(make("bdi", "", systems[talk.system]));
+    const mean = make("span", "mean");
+    head.append(title, tag, mean);
+    node.append(head);
+    if (talk.note) {
+      const note = make("p", "note", talk.note);
+      note.dir = "auto";
+      node.append(note);
+    }
+    const turns = talk.turns.map(drawTurn);
+    node.append(...turns.map((view) => view.node));
+    const words = [talk.id, talk.note || "", ...talk.turns.map((turn) => turn.text)];
+    return { talk, node, mean, turns, words: words.join("\n").toLowerCase() };
+  }
+
+  const views = dialogues.map((talk) => drawTalk(talk));
+  const ranks = new Map();
+
+  function colour(column) {
+    if (!ranks.has(column)) ranks.set(column, rankOf(column));
+    const rank = ranks.get(column);
+    const name = columns[column].name;
+    for (const view of views) {
+      const mean = meanOf(view.talk, column);
+      view.mean.textContent = mean === null ? `${name} unscored` : `mean ${name} ${figure(mean)}`;
+      for (const { turn, bubble, summary } of view.turns) {
+        if (!turn.scores) continue;
+        const value = turn.scores[column];
+        bubble.dataset.step = value === null
+          ? "none" : Math.min(STEPS - 1, Math.floor(rank.get(value) * STEPS));
+        summary.textContent = `${name} ${figure(value)}`;
+      }
+    }
+    document.querySelectorAll("[data-column]").forEach((node) => {
+      node.classList.toggle("chosen", Number(node.dataset.column) === column);
+    });
+  }
+
+  function sort(column) {
+    const order = at("order").value;
+    const sign = (order === "worst") === columns[column].higher ? 1 : -1;
+    const keyed = views.map((view) => [view, meanOf(view.talk, column)]);
+    if (order !== "given") {
+      // What has no score comes last in either order.
+      keyed.sort(([, x], [, y]) => (x === null) - (y === null) || sign * (x - y));
+    }
+    at("conversations").append(...keyed.map(([view]) => view.node));
+  }
+
+  function filter() {
+    const system = at("system").value;
+    const wanted = at("search").value.toLowerCase().trim();
+    let count = 0;
+    for (const { node, talk, words } of views) {
+      node.hidden = !(system === "" || talk.system === Number(system)) || !words.includes(wanted);
+      count += !node.hidden;
+    }
+    at("shown").textContent = `${count} of ${views.length} conversations`;
+  }
+
+  function goTo(place, turn) {
+    at("search").value = "";
+    at("system").value = "";
+    chooseSystem();
+    document.querySelectorAll(".turn.focus").forEach((node) => node.classList.remove("focus"));
+    const { node, summary } = views[place].turns[turn];
+    node.classList.add("focus");
+    node.scrollIntoView({ block: "center" });
+    summary.focus({ preventScroll: true });
+  }
+
+  function listWorst(column) {
+    const system = at("system").value;
+    const { name, higher } = columns[column];
+    const kept = worst[column].filter((entry) => system === "" || entry.system === Number(system));
+    at("worst-note").textContent = `The ${higher ? "lowest" : "highest"} values of ${name}, each with the turn it answers.`;
+    at("worst").replaceChildren(...kept.slice(0, WORST).map((entry) => {
+      const item = make("li");
+      const before = make("p", "before text", entry.before);
+      const text = make("p", "text", entry.text);
+      before.dir = text.dir = "auto";
+      const meta = make("div", "meta");
+      const source = entry.place === null ? make("span") : make("button", "link");
+      if (entry.place !== null) {
+        source.type = "button";
+        source.addEventListener("click", () => goTo(entry.place, entry.turn));
+      }
+      source.append(make("bdi", "", entry.id), `, turn ${entry.turn}`);
+      const who = make("bdi", "", systems[entry.system]);
+      meta.append(make("b", "", `${name} ${figure(entry.value)}`), who, source);
+      item.append(before, text, meta);
+      return item;
+    }));
+  }
+
+  const chosen = () => Number(at("metric").value);
+
+  function chooseMetric() {
+    colour(chosen());
+    listWorst(chosen());
+    sort(chosen());
+  }
+
+  function chooseSystem() {
+    if (columns.length) listWorst(chosen());
+    filter();
+  }
+
+  function option(value, text) {
+    const node = make("option", "", text);
+    node.value = value;
+    return node;
+  }
+
+  columns.forEach((column, index) => at("metric").append(option(index, column.name)));
+  systems.forEach((label, index) => at("system").append(option(index, label)));
+  at("metric").value = String(Math.max(0, columns.findIndex((column) => !column.sentinel)));
+  at("controls").addEventListener("submit", (event) => event.preventDefault());
+  at("metric").addEventListener("change", chooseMetric);
+  at("order").addEventListener("change", () => sort(chosen()));
+  at("system").addEventListener("change", chooseSystem);
+  at("search").addEventListener("input", filter);
+  at("conversations").append(...views.map((view) => view.node));
+  if (columns.length) chooseMetric();
+  chooseSystem();
+})();

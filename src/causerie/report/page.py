@@ -1,0 +1,163 @@
+"""The page itself: figures drawn here, conversations drawn in the browser by `page.js`."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from causerie.dialogue import Dialogue
+from causerie.errors import CauserieError
+from causerie.report.charts import figure, histograms
+from causerie.report.distribution import Distribution
+from causerie.report.gather import ColumnInfo, Gathered, Rows
+
+
+def write_report(
+    path: Path,
+    dialogues: Iterable[tuple[Dialogue, Rows]],
+    columns: Sequence[ColumnInfo],
+    *,
+    title: str,
+    signature: str,
+) -> None:
+    """Write the page of `build_report` to a file, which appears whole or not at all."""
+    page = build_report(dialogues, columns, title=title, signature=signature)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            # A lone surrogate in a title or a name must not cost the user the whole page.
+            with open(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+                file.write(page)
+            os.chmod(partial, 0o644)
+            os.replace(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+    except OSError as error:
+        raise CauserieError(
+            f"the report cannot be written to {path} ({error.strerror}): choose another place"
+        ) from error
+
+
+def build_report(
+    dialogues: Iterable[tuple[Dialogue, Rows]],
+    columns: Sequence[ColumnInfo],
+    *,
+    title: str,
+    signature: str,
+) -> str:
+    """A self-contained HTML page about scored conversations; nothing in it needs a network.
+
+    Every dialogue comes with the score rows of its turns: turn index to a mapping of column to
+    number or None (unscored), with `column.percentile` and `explanation` beside them where there
+    are any. The stream is read once and the page stays small: statistics and worst responses
+    cover everything, conversations are shown in full up to a limit, and the page says so.
+    """
+    gathered = Gathered.of(dialogues, columns)
+    style, script = _part("page.css"), _part("page.js")
+    return Template(_part("page.html")).substitute(
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        title=escape(title),
+        signature=escape(signature),
+        sentence=escape(_sentence(gathered)),
+        table=_table(gathered),
+        charts="".join(_chart(gathered, index) for index in range(len(columns))),
+        limits=escape(_limits(gathered)),
+        data=gathered.data(),
+    )
+
+
+def _part(name: str) -> str:
+    return resources.files("causerie.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a Content-Security-Policy names the only script and style that may run."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _sentence(gathered: Gathered) -> str:
+    groups = gathered.groups
+    whose = ""
+    if 1 < len(groups) <= 3:
+        names = [group.label for group in groups]
+        whose = f" of {', '.join(names[:-1])} and {names[-1]}"
+    elif len(groups) > 3:
+        whose = f" of {len(groups)} systems"
+    return (
+        f"{_count(gathered.responses, 'response')} in "
+        f"{_count(gathered.dialogues, 'conversation')}{whose}, "
+        f"each scored by {_count(len(gathered.columns), 'metric')}."
+    )
+
+
+def _limits(gathered: Gathered) -> str:
+    if len(gathered.shown) == gathered.dialogues:
+        return ""
+    return (
+        f"{len(gathered.shown):,} of {gathered.dialogues:,} conversations are shown below; "
+        "all figures and the worst responses cover every one of them."
+    )
+
+
+def _name(column: ColumnInfo) -> str:
+    arrow, words = (
+        ("↑", "higher is better") if column.higher_is_better else ("↓", "lower is better")
+    )
+    tag = ' <span class="tag">sentinel</span>' if column.sentinel else ""
+    return (
+        f'<span class="metric">{escape(column.name)}</span> '
+        f'<span class="arrow" role="img" title="{words}" aria-label="{words}">{arrow}</span>{tag}'
+    )
+
+
+def _table(gathered: Gathered) -> str:
+    heads = "".join(
+        f'<th scope="col"><bdi>{escape(group.label)}</bdi></th>' for group in gathered.groups
+    )
+    rows = "".join(
+        f'<tr data-column="{index}"><th scope="row"><details><summary title="'
+        f'{escape(column.summary)}">{_name(column)}</summary><p>{escape(column.summary)}</p>'
+        f"</details></th>"
+        f"{''.join(_cell(group.distributions[index]) for group in gathered.groups)}</tr>"
+        for index, column in enumerate(gathered.columns)
+    )
+    return (
+        f'<table><thead><tr><th scope="col">metric</th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _cell(distribution: Distribution) -> str:
+    unscored = (
+        f', <span class="missing">{distribution.unscored:,} unscored</span>'
+        if distribution.unscored
+        else ""
+    )
+    spread = "" if distribution.spread is None else f" <span>± {figure(distribution.spread)}</span>"
+    mean = figure(distribution.mean if distribution.count else None)
+    return f"<td><b>{mean}</b>{spread}<small>{distribution.count:,} scored{unscored}</small></td>"
+
+
+def _chart(gathered: Gathered, index: int) -> str:
+    labels = [group.label for group in gathered.groups]
+    distributions = [group.distributions[index] for group in gathered.groups]
+    return (
+        f'<article class="chart" data-column="{index}"><h3>{_name(gathered.columns[index])}</h3>'
+        f"{histograms(labels, distributions)}</article>"
+    )

@@ -1,0 +1,192 @@
+"""Agreement against NLTK, published examples and the definition; ceilings against scipy."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from nltk.metrics.agreement import AnnotationTask
+from scipy import stats
+
+from causerie.bench.statistics import (
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    leave_one_out_raters,
+    leave_one_out_ratings,
+    pearson,
+    spearman,
+    split_half,
+)
+
+NAN = math.nan
+
+# Krippendorff (2011), "Computing Krippendorff's alpha-reliability", the example with four
+# observers, twelve units and missing values.
+KRIPPENDORFF_2011 = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+).T
+
+
+@pytest.mark.parametrize(
+    ("scale", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_alpha_of_the_published_example(scale, published):
+    estimate = krippendorff_alpha(KRIPPENDORFF_2011, scale)
+    assert estimate.value == pytest.approx(published, abs=0.0006)
+    assert estimate.n == 11
+
+
+def test_fleiss_kappa_of_the_published_example():
+    # Fleiss' example as in the literature: 10 subjects, 14 raters, 5 categories, kappa .210.
+    counts = [
+        [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+    ]  # fmt: skip
+    ratings = [np.repeat(np.arange(5), row) for row in counts]
+    assert fleiss_kappa(ratings).value == pytest.approx(0.210, abs=0.0005)
+
+
+def alpha_by_definition(ratings, scale):
+    """1 - observed / expected disagreement over all ordered pairs of values."""
+    units = [[v for v in row if v == v] for row in ratings]
+    units = [u for u in units if len(u) > 1]
+    everything = [v for u in units for v in u]
+
+    def distance(a, b):
+        if scale == "nominal":
+            return float(a != b)
+        if scale == "interval":
+            return (a - b) ** 2
+        low, high = min(a, b), max(a, b)
+        between = sum(low <= v <= high for v in everything)
+        ends = sum(v == low for v in everything) + sum(v == high for v in everything)
+        return 0.0 if a == b else (between - ends / 2) ** 2
+
+    n = len(everything)
+    observed = sum(distance(a, b) / (len(u) - 1) for u in units for a, b in permutations(u, 2)) / n
+    expected = sum(distance(a, b) for a, b in permutations(everything, 2)) / (n * (n - 1))
+    return 1 - observed / expected
+
+
+ratings = st.integers(1, 5).flatmap(
+    lambda raters: st.lists(
+        st.lists(st.sampled_from([1.0, 2.0, 3.5, 7.0, NAN]), min_size=raters, max_size=raters),
+        min_size=1,
+        max_size=10,
+    )
+)
+
+
+@given(ratings, st.sampled_from(["nominal", "ordinal", "interval"]))
+def test_alpha_equals_its_definition(data, scale):
+    estimate = krippendorff_alpha(data, scale)
+    units = [[v for v in row if v == v] for row in data]
+    usable = [u for u in units if len(u) > 1]
+    assert estimate.n == len(usable)
+    if len({v for u in usable for v in u}) < 2:
+        assert estimate.value is None
+        assert estimate.reason
+    else:
+        assert estimate.value == pytest.approx(alpha_by_definition(data, scale), abs=1e-9)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=2, max_size=15))
+def test_agreement_equals_nltk(rows):
+    assume(len({v for row in rows for v in row}) > 1)
+    task = AnnotationTask(
+        [(f"r{k}", i, v) for i, row in enumerate(rows) for k, v in enumerate(row)]
+    )
+    assert krippendorff_alpha(rows).value == pytest.approx(task.alpha())
+    assert fleiss_kappa(rows).value == pytest.approx(task.pi())
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    if len(set(a) | set(b)) > 1:
+        assert cohen_kappa(a, b).value == pytest.approx(task.kappa_pairwise("r0", "r1"))
+
+
+def test_kappa_leaves_out_units_that_only_one_rated():
+    assert cohen_kappa([1, 1, 2, NAN], [1, 2, 2, 2]) == cohen_kappa([1, 1, 2], [1, 2, 2])
+    assert fleiss_kappa([[1, 1], [1, 2], [2, NAN]]) == fleiss_kappa([[1, 1], [1, 2]])
+
+
+def test_agreement_says_why_there_is_none():
+    for estimate in (krippendorff_alpha([[1, NAN]]), fleiss_kappa([[1, NAN]])):
+        assert estimate.reason == "no unit has two ratings"
+    assert "both raters" in cohen_kappa([1, NAN], [NAN, 1]).reason
+    equal = [krippendorff_alpha([[2, 2]]), fleiss_kappa([[2, 2]]), cohen_kappa([2, 2], [2, 2])]
+    assert {e.reason for e in equal} == {"all ratings are equal"}
+
+
+@given(st.integers(0, 10_000), st.sampled_from([pearson, spearman]))
+def test_leave_one_out_raters_is_the_mean_over_columns(seed, correlation):
+    rng = np.random.default_rng(seed)
+    data = rng.integers(1, 6, (20, 1)) + rng.integers(-1, 2, (20, 4)).astype(float)
+    data[rng.random(data.shape) < 0.2] = NAN
+    oracle = stats.pearsonr if correlation is pearson else stats.spearmanr
+    found = []
+    for k in range(4):
+        rest = [[v for j, v in enumerate(row) if j != k and v == v] for row in data]
+        points = [
+            (row[k], np.mean(r))
+            for row, r in zip(data, rest, strict=True)
+            if row[k] == row[k] and r
+        ]
+        found.append(oracle(*zip(*points, strict=True)).statistic)
+    estimate = leave_one_out_raters(correlation, data)
+    assert estimate.value == pytest.approx(np.mean(found))
+    assert estimate.n == 4
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_leave_one_out_ratings_does_not_depend_on_slots(seed, ranks):
+    rng = np.random.default_rng(seed)
+    data = rng.integers(1, 6, (15, 1)) + rng.random((15, 5)).round(1)
+    data[rng.random(data.shape) < 0.3] = NAN
+    value = leave_one_out_ratings(data, ranks=ranks).value
+    assert leave_one_out_ratings(rng.permuted(data, axis=1), ranks=ranks).value == pytest.approx(
+        value
+    )
+
+
+@pytest.mark.parametrize("ranks", [False, True])
+def test_leave_one_out_ratings_of_equal_lists_is_the_pooled_correlation(ranks):
+    rng = np.random.default_rng(7)
+    data = rng.integers(1, 6, (25, 3)).astype(float) + rng.integers(0, 4, (25, 1))
+    points = [(row[k], np.delete(row, k).mean()) for row in data for k in range(3)]
+    x, y = zip(*points, strict=True)
+    wanted = (stats.spearmanr if ranks else stats.pearsonr)(x, y).statistic
+    assert leave_one_out_ratings(data, ranks=ranks).value == pytest.approx(wanted)
+
+
+def test_ceilings_say_why_there_is_none():
+    assert "two ratings" in leave_one_out_ratings([[1, NAN], [NAN, 2]]).reason
+    assert "equal" in leave_one_out_ratings([[3, 3], [3, 3]]).reason
+    assert leave_one_out_raters(pearson, [[1, NAN], [NAN, 2]]).value is None
+    assert leave_one_out_raters(pearson, [[3, 3], [3, 3]]).reason
+    assert "two ratings" in split_half(pearson, [[1, NAN]], seed=0).reason
+    assert "same score" in split_half(pearson, [[3, 3], [3, 3]], seed=0).reason
+
+
+def test_split_half_finds_the_reliability_of_the_mean():
+    rng = np.random.default_rng(8)
+    truth = rng.standard_normal((4000, 1))
+    data = truth + rng.standard_normal((4000, 6))
+    assert split_half(pearson, data, splits=20, seed=0).value == pytest.approx(6 / 7, abs=0.01)
+
+
+def test_split_half_of_two_raters_is_spearman_brown():
+    # Two ratings have one split, up to which half is which; give the halves equal spread.
+    data = np.array([[1, 2], [2, 1], [3, 4], [4, 3], [5, 5], [1, 1]], dtype=float)
+    both = np.vstack([data, data[:, ::-1]])
+    values = [split_half(pearson, both, splits=1, seed=s).value for s in range(50)]
+    r = stats.pearsonr(both[:, 0], both[:, 1]).statistic
+    assert np.mean(values) == pytest.approx(2 * r / (1 + r), abs=0.02)

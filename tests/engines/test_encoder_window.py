@@ -1,0 +1,129 @@
+"""What the encoder engine cuts when an input exceeds the window, and that it counts it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causerie.engines.encoder import Encoder, EncoderInput
+from causerie.models import Store, load_backbone
+
+WINDOW = 64
+PAIR = WINDOW - 3  # [CLS] context [SEP] response [SEP]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> Encoder:
+    backbone = load_backbone(
+        Store(offline=True),
+        str(tiny_bert),
+        "encoder",
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+    )
+    assert backbone.window == WINDOW
+    return Encoder(backbone)
+
+
+def turn(letter: str, tokens: int) -> str:
+    """A turn of so many tokens: single letters and commas are in the vocabulary."""
+    return " ".join([letter, *"," * (tokens - 1)]) if tokens else ""
+
+
+def parts(encoder: Encoder, segments: EncoderInput) -> tuple[list[str], bool]:
+    """The text of each segment that the network sees, and whether that was counted as cut."""
+    before = encoder.truncation.truncated
+    seen = encoder.truncation.inputs
+    (row,) = encoder.input.rows([segments])
+    assert encoder.truncation.inputs == seen + 1
+    assert len(row) <= WINDOW
+    tokens = encoder.input.tokenizer.convert_ids_to_tokens(row.ids.tolist())
+    assert tokens[0] == "[CLS]"
+    assert tokens[-1] == "[SEP]"
+    texts = " ".join(tokens[1:-1]).split("[SEP]")
+    return [text.strip() for text in texts], encoder.truncation.truncated == before + 1
+
+
+def test_what_fits_is_not_cut(encoder: Encoder) -> None:
+    context = (turn("a", 20), turn("b", 21))
+    response = turn("c", PAIR - 41)
+    assert parts(encoder, (context, (response,))) == ([" ".join(context), response], False)
+
+
+def test_whole_turns_go_first(encoder: Encoder) -> None:
+    context = (turn("a", 2), turn("b", 20), turn("d", 21))
+    response = turn("c", PAIR - 40)
+    # Neither b fits after d, nor may the older a take the place of b.
+    assert parts(encoder, (context, (response,))) == ([context[-1], response], True)
+
+
+def test_oldest_kept_turn_keeps_its_end(encoder: Encoder) -> None:
+    long = turn("a", 50) + " e"
+    response = turn("c", PAIR - 10)
+    kept = " ".join([*"," * 9, "e"])
+    assert parts(encoder, (("b", long), (response,))) == ([kept, response], True)
+
+
+@pytest.mark.parametrize("tokens", [PAIR, PAIR + 1, 500])
+def test_response_keeps_its_beginning(encoder: Encoder, tokens: int) -> None:
+    response = turn("c", tokens)
+    assert parts(encoder, (("a", "b"), (response,))) == (["", turn("c", PAIR)], True)
+
+
+def test_a_context_alone_loses_its_oldest_turns(encoder: Encoder) -> None:
+    segments = ((turn("a", 30), turn("b", 30), turn("d", 30)),)
+    assert parts(encoder, segments) == ([f"{turn('b', 30)} {turn('d', 30)}"], True)
+
+
+def test_older_segments_go_before_younger_ones(encoder: Encoder) -> None:
+    room = WINDOW - 4
+    segments = ((turn("a", 30),), (turn("b", 30),), (turn("c", room - 30),))
+    assert parts(encoder, segments) == (["", turn("b", 30), turn("c", room - 30)], True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    context=st.lists(st.integers(0, 40), max_size=8),
+    response=st.integers(0, 80),
+)
+def test_rule(encoder: Encoder, context: list[int], response: int) -> None:
+    """As a rule on lengths: the longest run of last turns that fits, or the end of the last."""
+    turns = [turn("a", length) for length in context]
+    fits = [k for k in range(len(turns) + 1) if sum(context[len(context) - k :]) <= PAIR - response]
+    (before, after), cut = parts(encoder, (tuple(turns), (turn("c", response),)))
+    assert cut == (sum(context) + response > PAIR)
+    assert after == turn("c", min(response, PAIR))
+    if fits and sum(context[len(context) - max(fits) :]):
+        assert before.split() == " ".join(turns[len(turns) - max(fits) :]).split()
+    elif context and context[-1]:
+        assert before.split() == turns[-1].split()[::-1][: max(0, PAIR - response)][::-1]
+
+
+@pytest.mark.parametrize("text", ["hello " * 900_000, "x" * 5_000_000, "日" * 1_700_000])
+def test_five_megabytes(encoder: Encoder, text: str) -> None:
+    start = time.perf_counter()
+    whole = encoder.encode([((text,), ("hi",)), (("hi",), (text,)), ((text, "hi"), ("hi",))])
+    assert time.perf_counter() - start < 2
+    short = text[-10_000:], text[:10_000]
+    assert encoder.input.tokenizer.tokenize("") == []
+    twin = encoder.encode([((short[0],), ("hi",)), (("hi",), (short[1],))])
+    np.testing.assert_array_equal(whole[:2], twin)
+    *_, cut = [parts(encoder, segments)[1] for segments in [((text,), ("hi",))]]
+    assert cut
+
+
+def test_ten_thousand_turns(encoder: Encoder) -> None:
+    turns = tuple(f"hello number {n}" for n in range(10_000))
+    inputs = [(turns[:n], (turns[n],)) for n in range(9_000, 10_000)]
+    encoder.input.rows(inputs[:1])
+    start = time.perf_counter()
+    rows = encoder.input.rows(inputs)
+    assert time.perf_counter() - start < 2
+    recent = encoder.input.rows([(context[-WINDOW:], response) for context, response in inputs])
+    assert [row.key for row in rows] == [row.key for row in recent]

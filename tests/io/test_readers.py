@@ -1,0 +1,257 @@
+"""Every format and every shape of record, read into the data model."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.io import Rejected, read
+
+Write = Callable[[str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "chat.dat"  # a suffix that says nothing
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def one(path: Path, input_format: str | None = None) -> Any:
+    (record,) = read(path, input_format)
+    assert not isinstance(record, Rejected), record
+    return record
+
+
+def test_turns_with_everything(write: Write) -> None:
+    fields = {
+        "id": 7,
+        "turns": [
+            {
+                "speaker": "Ann",
+                "text": "  hi\n",
+                "role": "user",
+                "time": 12,
+                "features": {"asr": 1},
+            },
+            {"speaker": "Bob", "text": "yo", "role": "system", "references": ["hello", "hey"]},
+        ],
+        "rating": 4,
+        "date": "2024-02-03",
+        "system": "v2",
+        "background": ["I like cats."],
+        "metadata": {"a": 1},
+        "channel": {"name": "web"},
+    }
+    assert one(write(json.dumps(fields))) == Dialogue(
+        id="7",
+        turns=(
+            Turn("Ann", "hi", "user", time="12", features={"asr": 1.0}),
+            Turn("Bob", "yo", "system", references=("hello", "hey")),
+        ),
+        rating=4.0,
+        date="2024-02-03",
+        system="v2",
+        background=("I like cats.",),
+        metadata={"a": 1, "channel": {"name": "web"}},
+    )
+
+
+def test_openai_messages(write: Write) -> None:
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Weather"},
+                {"type": "image_url", "image_url": {"url": "x"}},
+                {"type": "text", "text": "today?"},
+            ],
+        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "tool", "content": "{}", "tool_call_id": "1"},
+        {"role": "assistant", "content": "Sunny.", "tool_calls": None},
+    ]
+    assert one(write(json.dumps({"id": "w", "messages": messages}))) == Dialogue(
+        id="w",
+        turns=(Turn("user", "Weather\ntoday?", "user"), Turn("assistant", "Sunny.", "system")),
+        background=("Be kind.", "Be brief."),
+        metadata={"tool_messages": 2},
+    )
+
+
+@pytest.mark.parametrize("human", ["human", "user"])
+@pytest.mark.parametrize("bot", ["gpt", "assistant", "chatgpt", "bing", "bard"])
+def test_sharegpt_conversations(write: Write, human: str, bot: str) -> None:
+    said = [("system", "Rules."), (human, "Hi"), (bot, "Hello"), ("tool", "log")]
+    items = [{"from": who, "value": text} for who, text in said]
+    assert one(write(json.dumps([{"id": "s", "conversations": items}], indent=2))) == Dialogue(
+        id="s",
+        turns=(Turn("user", "Hi", "user"), Turn("assistant", "Hello", "system")),
+        background=("Rules.",),
+        metadata={"tool_messages": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("", []),
+        ([], []),
+        ("[]", []),
+        ("one", [("A", "one")]),
+        ("one\r\n\n two", [("B", "one"), ("A", "two")]),
+        (["a", "b", "c"], [("A", "a"), ("B", "b"), ("A", "c")]),
+        ('["a\\nb", "c"]', [("B", "a\nb"), ("A", "c")]),
+        ("[laughs] sure\nwhat", [("B", "[laughs] sure"), ("A", "what")]),
+        ("[1] is my source", [("A", "[1] is my source")]),
+        ('[{"speaker": "X", "text": "a"}]', [("X", "a")]),
+    ],
+)
+def test_contexts(write: Write, context: object, expected: list[tuple[str, str]]) -> None:
+    record = one(write(json.dumps({"id": "e", "context": context, "response": "r"})))
+    assert isinstance(record, Exchange)
+    assert record.turn == len(expected)
+    assert [(turn.speaker, turn.text) for turn in record.context] == expected
+    assert (record.response.speaker, record.response.text) == ("B", "r")
+
+
+def test_a_response_to_named_speakers_is_by_the_one_who_listened(write: Write) -> None:
+    context = [{"speaker": s, "text": "t"} for s in ("Ann", "Bob", "Ann")]
+    record = one(write(json.dumps({"context": context, "response": "r"})))
+    assert record.response.speaker == "Bob"
+
+
+def test_a_named_response_gives_the_context_the_other_name(write: Write) -> None:
+    response = {"speaker": "A", "text": "r", "references": ["y"]}
+    fields = {"context": ["x", "y"], "response": response, "reference": "z"}
+    record = one(write(json.dumps(fields)))
+    assert [turn.speaker for turn in record.dialogue.turns] == ["A", "B", "A"]
+    assert record.references == ("z", "y")
+
+
+CSV_ROWS = [
+    ["ID", "Context", "RESPONSE", "references", "system", "background", "rating", "Genre"],
+    ["7", "hi\nthere", 'say "x", y', '["a", "b"]', "v1", "A fact.", "4.5", "chat"],
+    ["8", "", "z", "only, one", "", "", "", ""],
+]
+CSV_EXCHANGES = [
+    Exchange(
+        Dialogue(
+            "7",
+            (Turn("B", "hi"), Turn("A", "there"), Turn("B", 'say "x", y', references=("a", "b"))),
+            rating=4.5,
+            system="v1",
+            background=("A fact.",),
+            metadata={"Genre": "chat"},
+        ),
+        2,
+    ),
+    Exchange(Dialogue("8", (Turn("B", "z", references=("only, one",)),)), 0),
+]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_csv_and_tsv(write: Write, delimiter: str) -> None:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter).writerows(CSV_ROWS)
+    assert list(read(write(text.getvalue()))) == CSV_EXCHANGES
+
+
+def test_parquet_exchanges(write: Write) -> None:
+    table = pa.table(
+        {
+            "ID": [7, 8],
+            "Context": [["hi", "there"], []],
+            "response": ['say "x", y', "z"],
+            "references": [["a", "b"], ["only, one"]],
+            "rating": [4.5, None],
+            "system": ["v1", None],
+            "background": ["A fact.", None],
+            "Genre": ["chat", None],
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    first, second = read(write(buffer.getvalue()))
+    assert first == CSV_EXCHANGES[0]
+    assert isinstance(second, Exchange)
+    assert second.dialogue.turns == CSV_EXCHANGES[1].dialogue.turns
+
+
+def test_parquet_messages(write: Write) -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"messages": [messages] * 300}), buffer, row_group_size=70)
+    records = list(read(write(buffer.getvalue())))
+    turns = (Turn("user", "a", "user"), Turn("assistant", "b", "system"))
+    assert records == [Dialogue(f"chat:{row}", turns) for row in range(1, 301)]
+
+
+def test_plain_text(write: Write) -> None:
+    text = "Ann: hi: there\nBob:\n  well\n\tyes\n\n\nZoë Ü: 10:30?\n山田：はい\n"
+    assert list(read(write(text))) == [
+        Dialogue("chat:1", (Turn("Ann", "hi: there"), Turn("Bob", "well\nyes"))),
+        Dialogue("chat:7", (Turn("Zoë Ü", "10:30?"), Turn("山田", "はい"))),
+    ]
+
+
+@pytest.mark.parametrize("layout", ["compact", "indent", "flush", "lines", "concatenated"])
+def test_json_in_any_layout(write: Write, layout: str) -> None:
+    turns = [{"speaker": "A", "text": 'tricky "]},{[ \\'}, {"speaker": "B", "text": "b"}]
+    records = [{"id": str(n), "turns": turns} for n in range(5)]
+    text = {
+        "compact": json.dumps(records, separators=(",", ":")),
+        "indent": json.dumps(records, indent=4),
+        "flush": json.dumps(records, indent=0),
+        "lines": "[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n",
+        "concatenated": "\n".join(json.dumps(record, indent=1) for record in records),
+    }[layout]
+    expected = (Turn("A", 'tricky "]},{[ \\'), Turn("B", "b"))
+    assert list(read(write(text))) == [Dialogue(str(n), expected) for n in range(5)]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5), st.data())
+def test_json_and_jsonl_agree_with_the_standard_parser(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
+) -> None:
+    records = [
+        {"id": f"n{n}", "turns": [{"speaker": "s", "text": "x" + text.replace("\0", "") + "x"}]}
+        for n, text in enumerate(texts)
+    ]
+    ascii_only = data.draw(st.booleans())
+    indent = data.draw(st.sampled_from([None, 0, 2]))
+    path = tmp_path_factory.getbasetemp() / "oracle.json"
+    path.write_text(json.dumps(records, ensure_ascii=ascii_only, indent=indent), "utf-8")
+    expected = [(r["id"], r["turns"][0]["text"]) for r in json.loads(path.read_text("utf-8"))]
+    assert [(r.id, r.turns[0].text) for r in read(path, "json")] == expected
+    lines = "\n".join(json.dumps(record, ensure_ascii=ascii_only) for record in records)
+    path.write_text(lines, "utf-8", newline="")
+    assert [(r.id, r.turns[0].text) for r in read(path, "jsonl")] == expected
+
+
+def test_many_chunks_of_json_keep_their_lines(write: Write) -> None:
+    turn = {"speaker": "A", "text": "é" * 997}
+    records = [{"id": n, "turns": [turn]} for n in range(1500)]
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    lines[700] = '{"id": 700, "turns": 1}'
+    found = list(read(write("[\n" + ",\n".join(lines) + "\n]")))
+    assert found[700] == Rejected(found[700].source, 702, "turns must be a list, not int")
+    assert [r.id for r in found if isinstance(r, Dialogue)] == [
+        str(n) for n in range(1500) if n != 700
+    ]

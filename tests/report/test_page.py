@@ -1,0 +1,156 @@
+"""The page as a file: well-formed, self-contained, and hostile text stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causerie.dialogue import Dialogue, Turn
+from causerie.errors import CauserieError
+from causerie.report import ColumnInfo, build_report, write_report
+
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+KNOWN_EMPTY_SVG = {"path", "rect"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(2)>",
+    "<!-- <script> ]]>",
+    "\"' onmouseover=alert(3) x='",
+    "line\u2028separator\u2029and \u202eright-to-left override",
+    "$title ${data} {0} %s &lt;b&gt;",
+    "javascript:alert(4)",
+)
+
+
+class Reader(HTMLParser):
+    """Checks that every element is closed in order, and collects what matters."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in KNOWN_EMPTY_SVG
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def text_of(self, tag: str) -> list[str]:
+        return [text for inside, text in self.texts if inside == tag]
+
+
+def hostile_page(texts: tuple[str, ...] = HOSTILE) -> str:
+    dialogues = []
+    for text in texts:
+        turns = (Turn(text, text, "user"), Turn("bot", text, "system", references=(text,)))
+        dialogue = Dialogue(text, turns, system=text, metadata={"note": text})
+        dialogues.append((dialogue, {1: {texts[0]: 1.0, "explanation": {text: [text]}}}))
+    columns = [ColumnInfo(texts[0], texts[-1]), ColumnInfo("other", texts[0], sentinel=True)]
+    return build_report(dialogues, columns, title=texts[0], signature=texts[-1])
+
+
+def test_the_page_is_well_formed_and_has_no_way_out() -> None:
+    page = hostile_page()
+    reader = Reader(page)
+    assert not {name for _, name, _ in reader.attributes} & {"src", "href", "style", "action"}
+    assert not [name for _, name, _ in reader.attributes if name.startswith("on")]
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", page.replace("// ", ""), re.IGNORECASE)
+    assert {tag for tag, _, _ in reader.attributes} & {"img", "link", "iframe"} == set()
+
+
+def test_only_the_page_s_own_script_and_style_may_run() -> None:
+    reader = Reader(hostile_page())
+    policy = next(v for _, n, v in reader.attributes if n == "content" and "default-src" in str(v))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    data, script = reader.text_of("script")
+    (style,) = reader.text_of("style")
+    for name, text in (("script", script), ("style", style)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert len(json.loads(data)["dialogues"]) == len(HOSTILE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1), st.text())
+def test_any_text_keeps_the_page_well_formed(first: str, last: str) -> None:
+    reader = Reader(hostile_page((first, last)))
+    assert len(reader.text_of("script")) == 2
+
+
+def test_hostile_names_are_shown_as_they_are() -> None:
+    reader = Reader(hostile_page())
+    assert HOSTILE[0] in reader.text_of("title")
+    assert HOSTILE[-1] in reader.text_of("code")
+    assert set(HOSTILE) <= set(reader.text_of("bdi"))
+
+
+def test_figures_directions_and_sentinels_are_in_the_table() -> None:
+    def talk(system: str) -> Dialogue:
+        return Dialogue(system, (Turn("u", "a"), Turn("s", "b"), Turn("s", "c")), system=system)
+
+    columns = [
+        ColumnInfo("wit", "How witty it is."),
+        ColumnInfo("length", "Words.", higher_is_better=False, sentinel=True),
+    ]
+    rows = {1: {"wit": 1.0, "length": 3}, 2: {"wit": 2.0, "length": None}}
+    page = build_report(
+        [(talk("aria"), rows), (talk("bramble"), {1: {}})], columns, title="t", signature="s"
+    )
+    table = page[page.index("<table>") : page.index("</table>")]
+    cells = [" ".join(re.sub("<[^>]+>", " ", c).split()) for c in table.split("<td>")[1:]]
+    assert cells[0].startswith("1.5 ± 0.707 2 scored")
+    assert cells[1].startswith("– 0 scored, 1 unscored")
+    assert cells[2].startswith("3 1 scored, 1 unscored")
+    assert table.count("↑") == table.count("↓") == 1
+    assert table.count("sentinel") == 1
+    assert "3 responses in 2 conversations of aria and bramble, each scored by 2 metrics." in page
+
+
+@pytest.mark.parametrize("columns", [[], [ColumnInfo("wit", "")]])
+def test_nothing_scored_still_makes_a_page(columns: list[ColumnInfo]) -> None:
+    page = build_report([], columns, title="t", signature="s")
+    Reader(page)
+    assert "0 responses in 0 conversations" in page
+
+
+def test_the_file_appears_whole_and_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "report.html"
+    stray = Dialogue("\ud800", (Turn("a", "\ud800"), Turn("b", "x")), system="\ud800")
+    columns = [ColumnInfo("wit", "")]
+    write_report(path, [(stray, {1: {"wit": 1}})], columns, title="\ud800", signature="s")
+    assert path.read_text("utf-8").endswith("</html>\n")
+    assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CauserieError, match="choose another place"):
+        write_report(tmp_path / "file" / "r.html", [], [], title="t", signature="s")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CauserieError, match="choose another place"):
+        write_report(tmp_path / "folder", [], [], title="t", signature="s")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]

@@ -1,0 +1,169 @@
+"""A run may die at any moment: whatever is continued ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from causerie import metrics
+from causerie.engines import Engines
+from causerie.errors import CauserieError
+from causerie.io import write_table
+from causerie.scoring import Inputs, Layout, Run, Summary, Watcher
+from causerie.scoring.journal import Journal
+from causerie.scoring.table import CHUNK_EXCHANGES
+
+
+def write_dialogues(path: Path, count: int, turns: int = 4, seed: int = 0) -> Path:
+    rng = random.Random(seed)
+    words = "tea rain garden book night river friend song cat road".split()
+    with open(path, "w") as file:
+        for index in range(count):
+            texts = [" ".join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(turns)]
+            record = {
+                "id": f"d{index}",
+                "turns": [{"speaker": "AB"[i % 2], "text": t} for i, t in enumerate(texts)],
+            }
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def make_run(path: Path, out: Path | None, names: str = "length,overlap", **kwargs) -> Run:
+    engines = Engines()
+    layout = Layout(tuple(metrics.load(name, engines) for name in names.split(",")), **kwargs)
+    return Run(Inputs((str(path),)), layout, engines, out=out)
+
+
+def finish(run: Run, out: Path, watcher: Watcher | None = None) -> Summary:
+    summary = run.execute(watcher or Watcher())
+    write_table(run.rows(), run.layout.types, out)
+    run.close(keep=False)
+    return summary
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_continued_run_equals_uninterrupted_one(tmp_path: Path, suffix: str) -> None:
+    data = write_dialogues(tmp_path / "in.jsonl", 2000)
+    whole = finish(make_run(data, tmp_path / f"whole{suffix}"), tmp_path / f"whole{suffix}")
+
+    out = tmp_path / f"broken{suffix}"
+    for deaths in (1, 2):
+        chunks_left = iter(range(deaths))
+
+        def die(summary: Summary, left=chunks_left) -> None:
+            if next(left, None) is None:
+                raise Killed
+
+        run = make_run(data, out)
+        with pytest.raises(Killed):
+            run.execute(Watcher(advanced=die))
+        # what a crash in the middle of a write leaves behind the checkpoint
+        with open(run.journal.folder / "rows.jsonl", "ab") as rows:
+            rows.write(b'{"dialogue_id": "half a r')
+        run.close(keep=True)
+        assert not out.exists()
+    resumed: list[int] = []
+    summary = finish(make_run(data, out), out, Watcher(resumed=lambda s: resumed.append(s.items)))
+    assert resumed
+    assert resumed[0] > CHUNK_EXCHANGES
+    assert out.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+    assert summary == whole
+    assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
+
+
+def test_changed_input_or_metrics_start_anew(tmp_path: Path) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+
+    def interrupt(names: str = "length") -> None:
+        run = make_run(data, out, names)
+        with pytest.raises(Killed):
+            run.execute(Watcher(advanced=lambda s: (_ for _ in ()).throw(Killed)))
+        run.close(keep=True)
+
+    interrupt()
+    resumed: list[int] = []
+    watcher = Watcher(resumed=lambda s: resumed.append(s.items))
+    finish(make_run(data, out, "length,turns"), out, watcher)
+    interrupt()
+    write_dialogues(data, 700, seed=1)
+    finish(make_run(data, out), out, watcher)
+    assert resumed == []
+    assert len(out.read_text().splitlines()) == 700 * 3
+
+
+def test_corrupt_checkpoint_starts_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "out.partial"
+    journal = Journal(folder)
+    journal.resume("f")
+    journal.append([{"a": 1}], {"n": 1})
+    journal.close()
+    (folder / "checkpoint.json").write_text('{"fingerprint": "f", "si')
+    journal = Journal(folder)
+    assert journal.resume("f") is None
+    assert list(journal.rows()) == []
+    journal.close()
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl"
+    run = make_run(data, out)
+    with pytest.raises(CauserieError, match=r"another run is writing out\.jsonl"):
+        make_run(data, out)
+    run.close(keep=False)
+
+
+COMMAND = [sys.executable, "-m", "causerie", "score"]
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
+    data = write_dialogues(tmp_path / "in.jsonl", 20_000)
+    options = ["--metrics", "length,overlap", "--out"]
+    subprocess.run([*COMMAND, data, *options, tmp_path / "whole.jsonl"], check=True)
+    out = tmp_path / "broken.jsonl"
+    rng = random.Random(7)
+    kills = 0
+    for _ in range(12):
+        process = subprocess.Popen(
+            [*COMMAND, data, *options, out], stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(rng.uniform(0.3, 3.0))
+        os.killpg(process.pid, signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        if out.exists():
+            break
+    assert kills
+    subprocess.run([*COMMAND, data, *options, out], check=True)
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    probe = (
+        "import resource, sys; from causerie.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for count in (20_000, 200_000):
+        data = write_dialogues(tmp_path / f"{count}.jsonl", count, turns=3)
+        out = tmp_path / f"{count}.out.jsonl"
+        command = ["score", data, "--metrics", "length,overlap", "--out", out]
+        done = subprocess.run(
+            [sys.executable, "-c", probe, *command], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(done.stdout.split()[-1]))
+        assert sum(1 for _ in open(out)) == count * 2
+    assert peaks[1] < 1.1 * peaks[0], peaks
