@@ -1,11 +1,12 @@
 # make demo   set up, score the sample conversations, write demo/report.html
 # make test   set up, lint, run every test
+# make bench DATA=folder   every metric on the default judged sets; fills docs/results.md
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench-engines clean
+.PHONY: demo test lint bench bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -22,6 +23,11 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
+	$(BIN)/causerie bench run --sets default --metrics all --data "$(DATA)" --out bench-results
+	cp bench-results/results.md docs/results.md
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Exchange
@@ -92,6 +92,7 @@ common = settings(
 
 @common
 @given(st.binary(max_size=300), formats)
+@example(b"\x1f", None)  # white space in a text, but not among bytes
 def test_arbitrary_bytes(tmp_path: Path, data: bytes, input_format: str | None) -> None:
     check(tmp_path, data, input_format)
 

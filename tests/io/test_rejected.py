@@ -43,7 +43,10 @@ BAD_OBJECTS: list[tuple[bytes, str]] = [
     (b'{"id": "bad", "turns": [{"speaker": "A", "text": "x"}', "not valid JSON"),
     (b'{"id": "bad", "turns": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested too deeply"),
     (b'{"id": "bad", "turns": [tru]}', "not valid JSON"),
-    (b'{"id": "bad", "rating": ' + b"9" * 5000 + b', "turns": [{}]}', ""),
+    (
+        b'{"id": "bad", "rating": ' + b"9" * 5000 + b', "turns": [{}]}',
+        "not valid JSON: Exceeds the limit",
+    ),
     (b"{}", 'has no "turns", "messages"'),
     (b"[1, 2]", "a record must be a JSON object, not list"),
     (b"17", "a record must be a JSON object, not int"),
@@ -129,7 +132,7 @@ def check(path: Path, line: int, reason: str, good: list[str]) -> None:
     assert [d.id for d in dialogues if isinstance(d, Dialogue)] == good
 
 
-@pytest.mark.parametrize(("bad", "reason"), BAD_OBJECTS)
+@pytest.mark.parametrize(("bad", "reason"), BAD_OBJECTS, ids=range(len(BAD_OBJECTS)))
 @pytest.mark.parametrize("position", [0, 1, 3])
 def test_jsonl(tmp_path: Path, bad: bytes, reason: str, position: int) -> None:
     lines = [*GOOD[:position], bad, *GOOD[position:]]
@@ -137,22 +140,15 @@ def test_jsonl(tmp_path: Path, bad: bytes, reason: str, position: int) -> None:
     check(tmp_path / "in", position + 1, reason, ["good0", "good1", "good2"])
 
 
-@pytest.mark.parametrize(("bad", "reason"), BAD_OBJECTS)
+@pytest.mark.parametrize(("bad", "reason"), BAD_OBJECTS, ids=range(len(BAD_OBJECTS)))
 @pytest.mark.parametrize("position", [0, 1, 3])
 @pytest.mark.parametrize("separator", [b",\n", b", "])
 def test_json_array(
     tmp_path: Path, bad: bytes, reason: str, position: int, separator: bytes
 ) -> None:
-    if reason == "not valid JSON" and position == 3:
-        reason = ""  # a last element that does not end also takes the end of the array
     elements = [*GOOD[:position], bad, *GOOD[position:]]
     (tmp_path / "in").write_bytes(b"[" + separator.join(elements) + b"]")
     line = position + 1 if separator == b",\n" else 1
-    if reason == "" and not bad.endswith(b"}"):
-        records = list(read(tmp_path / "in"))
-        assert [r.id for r in records if isinstance(r, Dialogue)] == ["good0", "good1", "good2"]
-        assert {r.line for r in records if isinstance(r, Rejected)} == {line}
-        return
     check(tmp_path / "in", line, reason, ["good0", "good1", "good2"])
 
 

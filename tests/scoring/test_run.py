@@ -44,7 +44,7 @@ def make_run(path: Path, out: Path | None, names: str = "length,overlap", **kwar
 
 def finish(run: Run, out: Path, watcher: Watcher | None = None) -> Summary:
     summary = run.execute(watcher or Watcher())
-    write_table(run.rows(), run.layout.types, out)
+    write_table(run.rows(), list(run.layout.types), out, run.layout.types)
     run.close(keep=False)
     return summary
 

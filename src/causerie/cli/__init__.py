@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from causerie._version import __version__
+from causerie.cli.bench import bench_app
 from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
 from causerie.cli.score import score
@@ -17,6 +18,7 @@ app = typer.Typer(
     name="causerie",
     help="Score open-domain conversations without reference answers.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,6 +26,7 @@ app = typer.Typer(
 app.command()(score)
 app.command()(metrics)
 app.add_typer(models_app, name="models")
+app.add_typer(bench_app, name="bench")
 
 
 def _version(wanted: bool) -> None:

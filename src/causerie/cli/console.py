@@ -26,6 +26,9 @@ from causerie.scoring import Run, Summary, Watcher
 if TYPE_CHECKING:
     from causerie.training import loop as training
 
+# More lists of worst responses than this nobody reads on a terminal; the report has them all.
+WORST_LISTS = 3
+
 # Standard output belongs to rows; people read standard error.
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -91,10 +94,11 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
         unscored = sum(column.unscored.values())
         table.add_row(f"{name} {arrow}", *shown, str(column.scored), str(unscored or ""))
     console.print(table)
-    for name, column in summary.columns.items():
-        if column.worst and not _is_sentinel(run, name):
+    judging = [name for name in summary.columns if not _is_sentinel(run, name)]
+    for name in judging[:WORST_LISTS]:
+        if summary.columns[name].worst:
             console.print(f"\nworst by {name}")
-            for worst in column.worst:
+            for worst in summary.columns[name].worst:
                 place = worst.dialogue_id + ("" if worst.turn is None else f"[{worst.turn}]")
                 console.print(f"  {worst.value:>9.4g}  {_plain(place)}  {_plain(worst.text)}")
     console.print()

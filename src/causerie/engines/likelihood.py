@@ -144,7 +144,7 @@ class Likelihood:
         # Only what is above a scored token goes through the network, not the token itself.
         targets = np.array(sorted(set(chain.from_iterable(scored.values()))), dtype=np.int64)
         forest, before = trie.above(targets)
-        log_probs = self._log_probs(forest, before, np.array(trie.tokens)[targets])
+        log_probs = self._log_probs(forest, before, np.array(trie.tokens, dtype=np.int64)[targets])
         return {
             node: LogLikelihood(
                 float(log_probs[np.searchsorted(targets, inserted)].sum()), len(inserted)

@@ -75,12 +75,12 @@ class Trie:
             free[node] = places[node] + 1
             depths[node] = 0 if parent == self.ROOT else depths[parent] + 1
 
-        place, size = np.array(places), np.array(sizes)
+        place, size = np.array(places, dtype=np.int64), np.array(sizes, dtype=np.int64)
         needed = np.flatnonzero(size)
         order = needed[np.argsort(place[needed])]
         forest = Forest(
-            tokens=np.array(self.tokens)[order],
-            depths=np.array(depths)[order],
+            tokens=np.array(self.tokens, dtype=np.int64)[order],
+            depths=np.array(depths, dtype=np.int64)[order],
             ends=np.arange(len(order)) + size[order],
         )
         return forest, place[before]

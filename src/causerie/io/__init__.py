@@ -20,9 +20,18 @@ from causerie.io.parquet import read_parquet
 from causerie.io.records import to_record
 from causerie.io.rejected import Raw, RecordError, Rejected
 from causerie.io.sources import READ_ERRORS, Source, open_source
-from causerie.io.tables import read_table, write_table
+from causerie.io.tables import arrow_table, check_table_path, read_table, write_table
 
-__all__ = ["INPUT_FORMATS", "Record", "Rejected", "read", "read_table", "write_table"]
+__all__ = [
+    "INPUT_FORMATS",
+    "Record",
+    "Rejected",
+    "arrow_table",
+    "check_table_path",
+    "read",
+    "read_table",
+    "write_table",
+]
 
 Record: TypeAlias = Dialogue | Exchange | Rejected
 

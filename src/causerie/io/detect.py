@@ -22,7 +22,7 @@ def detect(head: bytes) -> str | None:
         return "jsonl"  # an empty file: no records in any format
     if len(head) >= HEAD and len(lines) > 1:
         lines.pop()  # most likely cut
-    first = lines[0].decode(errors="replace").strip()
+    first = lines[0].strip().decode(errors="replace")
     has_records = any(map(_is_record, lines))
     if first[0] == "[" and not _has_speaker(first):
         # In JSONL, a bad first line may be a list; in an array, no first line is all of it.

@@ -13,7 +13,7 @@ from causerie.io.rejected import MAX_RECORD, Raw, RecordError, too_long
 from causerie.io.sources import Source
 
 _CHUNK = 2**18
-_MAX_RESCANNED = 2**30
+_MAX_RESCANNED = 2 * MAX_RECORD  # however broken a file is, reading it ends
 _SEPARATORS = re.compile(rb"[\s,]*")
 _STRUCTURE = re.compile(rb'"[^"\\\n]*"|["{}\[\]]')  # most strings are passed over whole
 _IN_STRING = re.compile(rb'["\\\n]')

@@ -23,11 +23,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from causerie.errors import CauserieError
 from causerie.io.jsontext import plain
 from causerie.io.rejected import MAX_RECORD
+
+if TYPE_CHECKING:
+    import pyarrow
 
 KEYS: Mapping[str, type] = {"dialogue_id": str, "turn": int, "speaker": str}
 """The columns that say what a row is about."""
@@ -84,9 +87,15 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Iterator[
     except FileNotFoundError as error:
         raise CauserieError(f"{path} does not exist: check its name") from error
     except (OSError, EOFError, ValueError, RecursionError, zlib.error, csv.Error) as error:
+        why = str(error).partition("\n")[0]
         raise CauserieError(
-            f"{path} is not a table that causerie wrote ({error}): write it again"
+            f"{path} is not a table that causerie wrote ({why}): write it again"
         ) from error
+
+
+def check_table_path(path: Path) -> None:
+    """Raise now what `write_table` would raise at the end of a long run."""
+    _format(path)
 
 
 def _format(path: Path) -> tuple[str, bool]:
@@ -199,24 +208,31 @@ def _armed(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def _write_parquet(rows: Iterator[list[Any]], kinds: Mapping[str, type], file: BinaryIO) -> None:
+def arrow_table(rows: Iterable[Mapping[str, object]], types: Mapping[str, type]) -> pyarrow.Table:
+    """The rows as a table in memory, with the columns that a Parquet file would have."""
+    values = [[_value(row.get(name), kind) for name, kind in types.items()] for row in rows]
+    return _arrow(values, types)
+
+
+def _arrow(rows: Sequence[Sequence[Any]], kinds: Mapping[str, type]) -> pyarrow.Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     arrow = {str: pa.string(), dict: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, arrow[kind]) for name, kind in kinds.items()])
-    with pq.ParquetWriter(file, schema) as writer:
+    columns = {}
+    for index, (name, kind) in enumerate(kinds.items()):
+        values = [row[index] for row in rows]
+        if kind is dict:
+            values = [None if value is None else _json(value) for value in values]
+        columns[name] = pa.array(values, arrow[kind])
+    return pa.table(columns)
+
+
+def _write_parquet(rows: Iterator[list[Any]], kinds: Mapping[str, type], file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(file, _arrow([], kinds).schema) as writer:
         while batch := list(islice(rows, _ROWS)):
-            arrays = [
-                pa.array(
-                    [_json(v) if kind is dict and v is not None else v for v in values],
-                    schema.field(name).type,
-                )
-                for (name, kind), values in zip(
-                    kinds.items(), zip(*batch, strict=True), strict=True
-                )
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            writer.write_table(_arrow(batch, kinds))
 
 
 def _read_parquet(path: Path, types: Mapping[str, type] | None) -> Iterator[dict[str, object]]:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 
 from causerie.dialogue import Exchange
+from causerie.engines.dialoguetree import DialogueTree
 from causerie.metrics.base import Level, Metric, Score, Scores
 
 _NOTHING = Score.unscored("the response has no token that the language model can score")
 
 
 class Perplexity(Metric):
-    """exp(-L(r | c)), with L the average log-likelihood per token of response r after history c."""
+    """exp(-L(r | c)), with L the average log-likelihood per token of response r, history c."""
 
     name = "perplexity"
     summary = "Perplexity of the response given the history, by the language model."
@@ -20,8 +21,6 @@ class Perplexity(Metric):
     higher_is_better = False
 
     def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        from causerie.engines.dialoguetree import DialogueTree
-
         engine = self.engines.likelihood
         tree = DialogueTree(engine.format)
         responses = [tree.response(exchange) for exchange in exchanges]
@@ -38,15 +37,13 @@ class Relevance(Metric):
     """L(r | c), and what the history adds to it: L(r | c) - L(r)."""
 
     name = "relevance"
-    summary = "Average log-likelihood of the response given the history, and the history's part in it."
+    summary = "Average log-likelihood of the response given the history, and what the history adds."
     needs = frozenset({"language model"})
 
     def dimensions(self, level: Level) -> tuple[str, ...]:
         return ("likelihood", "gain")
 
     def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        from causerie.engines.dialoguetree import DialogueTree
-
         engine = self.engines.likelihood
         tree = DialogueTree(engine.format)
         responses = [tree.response(exchange) for exchange in exchanges]

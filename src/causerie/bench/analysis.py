@@ -1,0 +1,288 @@
+"""One judged set, one dimension, many metrics: every statistic, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from causerie.bench.catalogue import entry_for
+from causerie.bench.judged import JudgedSet
+from causerie.bench.judgement import Judgement, judgement_of, points_of
+from causerie.bench.measures import Measures, ranks
+from causerie.bench.pictures import histogram, sample
+from causerie.bench.results import (
+    PAIR_STATISTICS,
+    STATISTICS,
+    MetricFacts,
+    MetricRow,
+    RunOptions,
+    SetResult,
+)
+from causerie.bench.statistics import (
+    Estimate,
+    cont2cat,
+    correlation_of_clusters,
+    ignore_equal,
+    ignore_equal_points,
+    pearson,
+    spearman,
+    with_intervals,
+)
+from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.units import Units, units_of
+from causerie.dialogue import Exchange
+
+MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of one metric: its score of every unit of the set."""
+
+    name: str
+    facts: MetricFacts
+    values: FloatArray
+    """NaN where unscored, on the metric's own scale."""
+    unscored: Mapping[str, int]
+    """Why, and how many each time."""
+    seconds_per_1000: float | None = None
+    truncated: float | None = None
+
+    @property
+    def oriented(self) -> FloatArray:
+        """Higher is better."""
+        return self.values if self.facts.higher_is_better else -self.values
+
+
+def analyse(
+    judged: JudgedSet,
+    columns: Sequence[Column],
+    options: RunOptions,
+    dimension: str | None = None,
+    *,
+    of_items: int | None = None,
+) -> SetResult:
+    """How the columns, in the order of `units_of(judged)`, agree with people.
+
+    The dimension is the set's main one unless named. `of_items` is the size of the whole set
+    where `judged` is a sample of it. Partial correlations are given the column `length`.
+    """
+    entry = entry_for(judged.name)
+    dimension = dimension or main_dimension(judged)
+    units = units_of(judged)
+    judgement = judgement_of(judged, units, dimension)
+    oriented = [column.oriented for column in columns]
+    scores = np.array(oriented, dtype=np.float64).reshape(len(columns), len(units))
+    measures = Measures(scores, judgement.points, units, options)
+    length = next((c.values for c in columns if c.name == "length"), np.full(len(units), np.nan))
+    if judged.level == "pair":
+        names = tuple(PAIR_STATISTICS)
+        found = _of_pairs(judged, measures, judgement, length)
+    else:
+        names = tuple(STATISTICS)
+        found = _of_items(measures, length)
+    significance = measures.significance([column.name for column in columns], names[0])
+    clusters = ranks(found[names[0]], significance)
+    by_dimension = _by_dimension(judged, units, scores)
+    rows = [
+        MetricRow(
+            column=column.name,
+            metric=column.facts.name,
+            sentinel=column.facts.sentinel,
+            higher_is_better=column.facts.higher_is_better,
+            statistics={
+                name: _explained(found[name][i], column, judgement.reason) for name in names
+            },
+            dimensions={
+                d: {name: _explained(row[i], column, reason) for name, row in estimates.items()}
+                for d, (reason, estimates) in by_dimension.items()
+            },
+            cluster=clusters[i],
+            seconds_per_1000=column.seconds_per_1000,
+            truncated=column.truncated,
+            scored=int((~np.isnan(column.values)).sum()),
+            unscored=dict(column.unscored),
+        )
+        for i, column in enumerate(columns)
+    ]
+    total = len(judged) if of_items is None else of_items
+    return SetResult(
+        name=judged.name,
+        title=entry.title,
+        level=judged.level,
+        dimension=dimension,
+        items=len(units),
+        pairs=len(judged.pairs),
+        of_items=total,
+        clusters=len(set(units.clusters)),
+        systems=len(set(units.systems) - {""}),
+        annotators=judgement.annotators,
+        human_written=sum(units.human_written),
+        licence=entry.licence,
+        paper=entry.paper,
+        url=entry.url,
+        sha256=judged.sha256,
+        notes=(*_notes(judged, units, columns, total, options.seed), *entry.notes),
+        problems=_shortened(judged.problems),
+        statistics=names,
+        ceiling=judgement.ceiling(),
+        alpha=judgement.alpha(),
+        rows=tuple(sorted(rows, key=lambda row: _order(row, names[0]))),
+        significance=significance,
+        sample=sample(units, judgement.points, {c.name: c.values for c in columns}, options.seed),
+        judgement_histogram=histogram(judgement.points),
+        histograms={column.name: histogram(column.values) for column in columns},
+        limit=judgement.limit(),
+    )
+
+
+def main_dimension(judged: JudgedSet) -> str:
+    """The catalogue's; of a set that is not in it, "overall" or else the last."""
+    overall = [d for d in judged.dimensions if d.casefold() == "overall"]
+    known = entry_for(judged.name).main
+    return known or (overall or list(judged.dimensions) or ["overall"])[-1]
+
+
+def _of_items(measures: Measures, length: FloatArray) -> dict[str, list[Estimate]]:
+    return {
+        "spearman": measures.spearman(),
+        "pearson": measures.pearson(),
+        "kendall": measures.kendall(),
+        "accuracy": measures.accuracy(),
+        **_views(measures, length),
+        "without-humans": measures.without_humans(),
+    }
+
+
+def _of_pairs(
+    judged: JudgedSet, measures: Measures, judgement: Judgement, length: FloatArray
+) -> dict[str, list[Estimate]]:
+    return {
+        "voting.spearman": measures.spearman(),
+        "voting.pearson": measures.pearson(),
+        "ignore-equal.point-biserial": _ignore_equal(judged, measures, judgement),
+        "cont2cat.alpha": _cont2cat(_differences(measures), judgement),
+        **_views(measures, length),
+        "without-humans": _pairs_without_humans(judged, measures, judgement),
+    }
+
+
+def _views(measures: Measures, length: FloatArray) -> dict[str, list[Estimate]]:
+    return {
+        "within-context": measures.within_context(),
+        "system": measures.system(),
+        "system-means": measures.system_means(),
+        "partial": measures.partial(length),
+    }
+
+
+def _differences(measures: Measures) -> FloatArray:
+    """Metrics x pairs: score of A minus score of B."""
+    difference: FloatArray = (
+        measures.scores[:, measures.units.first] - measures.scores[:, measures.units.second]
+    )
+    return difference
+
+
+def _cont2cat(differences: FloatArray, judgement: Judgement) -> list[Estimate]:
+    """A metric without scores casts no vote: the annotators' own alpha would be no number of it."""
+    return [
+        estimate
+        if not np.isnan(row).all()
+        else Estimate(None, 0, reason="no pair has a score on both sides")
+        for row, estimate in zip(differences, cont2cat(differences, judgement.votes), strict=True)
+    ]
+
+
+def _ignore_equal(judged: JudgedSet, measures: Measures, judgement: Judgement) -> list[Estimate]:
+    differences = _differences(measures)
+    pair, prefers_a = ignore_equal_points(judgement.votes)
+    return with_intervals(
+        ignore_equal(differences, judgement.votes),
+        correlation_of_clusters(
+            differences[:, pair], prefers_a, [judged.pairs[p].cluster for p in pair]
+        ),
+        resamples=measures.options.resamples,
+        seed=measures.options.seed,
+    )
+
+
+def _pairs_without_humans(
+    judged: JudgedSet, measures: Measures, judgement: Judgement
+) -> list[Estimate]:
+    """Votes count only where both responses are a system's."""
+    written = [any(pair.humans) for pair in judged.pairs]
+    if not any(written):
+        return measures.none("no response is known to be written by a person")
+    votes = [() if human else row for row, human in zip(judgement.votes, written, strict=True)]
+    return replace(measures, judgement=points_of(votes, measures.units)).spearman()
+
+
+def _by_dimension(
+    judged: JudgedSet, units: Units, scores: FloatArray
+) -> dict[str, tuple[str | None, dict[str, list[Estimate]]]]:
+    """For every dimension: why there is nothing, and the main statistics without intervals."""
+    result = {}
+    for dimension in judged.dimensions:
+        judgement = judgement_of(judged, units, dimension)
+        voting = "voting." if judged.level == "pair" else ""
+        found = {
+            f"{voting}spearman": spearman(scores, judgement.points),
+            f"{voting}pearson": pearson(scores, judgement.points),
+        }
+        if judged.level == "pair":
+            differences = scores[:, units.first] - scores[:, units.second]
+            found["ignore-equal.point-biserial"] = ignore_equal(differences, judgement.votes)
+            found["cont2cat.alpha"] = _cont2cat(differences, judgement)
+        result[dimension] = (judgement.reason, found)
+    return result
+
+
+def _explained(estimate: Estimate, column: Column, no_judgement: str | None) -> Estimate:
+    """The deepest reason first: people said nothing, or the metric did not score."""
+    if estimate.value is not None:
+        return estimate
+    if no_judgement:
+        return replace(estimate, reason=no_judgement)
+    if np.isnan(column.values).all():
+        reason = max(column.unscored, key=lambda why: column.unscored[why], default="unknown")
+        return replace(estimate, reason=f"unscored: {reason}")
+    return estimate
+
+
+def _notes(
+    judged: JudgedSet, units: Units, columns: Sequence[Column], total: int, seed: int
+) -> tuple[str, ...]:
+    notes = []
+    what = "pairs" if judged.level == "pair" else "items"
+    if len(judged) < total:
+        notes.append(
+            f"a fixed sample: {len(judged):,} of {total:,} {what}, whole clusters, seed {seed}"
+        )
+    lower = [column.name for column in columns if not column.facts.higher_is_better]
+    if lower:
+        notes.append(f"lower is better for {', '.join(lower)}: negated, so larger agrees better")
+    if judged.level == "dialogue":
+        notes.append("turn-level metrics are averaged over the system's turns of a dialogue")
+    own = sum(
+        human and isinstance(item, Exchange) and item.response.text in item.references
+        for item, human in zip(units.items, units.human_written, strict=True)
+    )
+    if own:
+        notes.append(
+            f"{own:,} human-written responses are their own reference, which flatters metrics "
+            "that use one: compare those without human-written responses"
+        )
+    return tuple(notes)
+
+
+def _shortened(problems: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(problems) - MOST_PROBLEMS
+    return problems if more <= 0 else (*problems[:MOST_PROBLEMS], f"and {more:,} more")
+
+
+def _order(row: MetricRow, main: str) -> tuple[bool, int, float, str]:
+    value = row.statistics[main].value
+    return (value is None, row.cluster or 0, -(value or 0.0), row.column)

@@ -1,0 +1,103 @@
+"""The files of a benchmark run: data as JSON and Parquet, a text, a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from causerie.bench.markdown import to_markdown
+from causerie.bench.results import RunResult, SetResult, to_json
+from causerie.bench.statistics import Estimate
+from causerie.errors import CauserieError
+from causerie.io import write_table
+
+_TYPES: Mapping[str, type] = {
+    "set": str,
+    "level": str,
+    "dimension": str,
+    "column": str,
+    "metric": str,
+    "kind": str,
+    "statistic": str,
+    "value": float,
+    "low": float,
+    "high": float,
+    "n": int,
+    "reason": str,
+    "cluster": int,
+    "seconds_per_1000": float,
+    "truncated": float,
+}
+
+
+def write_results(result: RunResult, folder: Path) -> list[Path]:
+    """Write results.json, .parquet, .md and .html; each appears whole or not at all."""
+    from causerie.bench.page import write_page
+
+    data, table, text, page = (folder / f"results.{s}" for s in ("json", "parquet", "md", "html"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(data, to_json(result) + "\n")
+        _write(text, to_markdown(result))
+    except OSError as error:
+        raise CauserieError(
+            f"the results cannot be written to {folder} ({error.strerror}): choose another --out"
+        ) from error
+    write_table(rows_of(result), list(_TYPES), table, _TYPES)
+    write_page(page, result)
+    return [data, table, text, page]
+
+
+def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
+    """One row per set, dimension, column and statistic; what people reach is a column `human`."""
+    for judged in result.sets:
+        for name, estimate in judged.ceiling.items():
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="ceiling")
+        for name, estimate in judged.limit.items():
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="limit")
+        yield _row(
+            judged, judged.dimension, "alpha", judged.alpha, column="human", kind="agreement"
+        )
+        for row in judged.rows:
+            facts = {
+                "column": row.column,
+                "metric": row.metric,
+                "kind": "sentinel" if row.sentinel else "metric",
+                "seconds_per_1000": row.seconds_per_1000,
+                "truncated": row.truncated,
+            }
+            for name, estimate in row.statistics.items():
+                cluster = row.cluster if name == judged.main else None
+                yield _row(judged, judged.dimension, name, estimate, cluster=cluster, **facts)
+            for dimension, estimates in row.dimensions.items():
+                if dimension != judged.dimension:
+                    for name, estimate in estimates.items():
+                        yield _row(judged, dimension, name, estimate, **facts)
+
+
+def _row(
+    judged: SetResult, dimension: str, statistic: str, estimate: Estimate, **more: object
+) -> dict[str, object]:
+    return {
+        "set": judged.name,
+        "level": judged.level,
+        "dimension": dimension,
+        "statistic": statistic,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "reason": estimate.reason,
+        **more,
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        # A lone surrogate in a name must not cost the user the whole file.
+        part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,238 @@
+"""The results of a run as a text to read: a summary first, then every set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult, SetResult
+from causerie.bench.statistics import Estimate
+
+_HEADINGS = {
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+    "kendall": "Kendall",
+    "accuracy": "acc*",
+    "within-context": "within context",
+    "system": "SPA",
+    "system-means": "system means",
+    "partial": "given length",
+    "without-humans": "without humans",
+    "voting.spearman": "Voting, Spearman",
+    "voting.pearson": "Voting, Pearson",
+    "ignore-equal.point-biserial": "IgnoreEqual",
+    "cont2cat.alpha": "Cont2Cat",
+}
+_NONE = "–"
+
+
+def to_markdown(result: RunResult) -> str:
+    """The whole run; a number that cannot be given is a dash, and its reason stands below."""
+    parts = [
+        "# How far the metrics agree with people",
+        "Correlation of each metric with human judgement on judged sets, larger is better; "
+        "scores of metrics where lower is better were negated first. *Sentinels* (in italics) "
+        "are trivial: a metric that does not beat them has learned nothing about conversation. "
+        "*Human* is one annotator against the mean of the others; *limit* is about the most any "
+        "metric can reach, because the mean of a few annotators is noisy (square root of its "
+        "split-half reliability). Metrics of one rank do not "
+        "differ significantly (paired permutation of whole dialogues or contexts, Holm, 0.05).",
+        "## Summary",
+        "Main statistic of every set (Spearman's rho; of pairs, with the votes a response got). "
+        "Bold: first rank, and the interval is above 0.",
+        _summary(result),
+        *(_section(judged) for judged in result.sets),
+        "## What the columns say",
+        _glossary(result),
+        "## How this was made",
+        f"{result.created[:10]}, {_text(result.machine)}.",
+        "```\n" + result.signature.replace("`", "'") + "\n```",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(result: RunResult) -> str:
+    sentinels = {facts.name for facts in result.metrics if facts.sentinel}
+    rows = [
+        ["*human*", *(_number(judged.ceiling.get(judged.main)) for judged in result.sets)],
+        ["*limit*", *(_number(judged.limit.get(judged.main)) for judged in result.sets)],
+    ]
+    for column in result.columns():
+        found = [judged.row(column) for judged in result.sets]
+        metric = next(row.metric for row in found if row is not None)
+        cells = [
+            _NONE if row is None else _best(row, judged.main)
+            for row, judged in zip(found, result.sets, strict=True)
+        ]
+        rows.append([_name(column, metric in sentinels), *cells])
+    return _table(["metric", *(f"`{_code(judged.name)}`" for judged in result.sets)], rows)
+
+
+def _best(row: MetricRow, main: str) -> str:
+    estimate = row.statistics[main]
+    first = row.cluster == 1 and estimate.low is not None and estimate.low > 0
+    return f"**{_number(estimate)}**" if first else _number(estimate)
+
+
+def _section(judged: SetResult) -> str:
+    return "\n\n".join(
+        part
+        for part in (
+            f"## {_text(judged.title)}",
+            _facts(judged),
+            _set_table(judged),
+            _bullets(_reasons(judged)),
+            _dimensions(judged),
+            _bullets(["Notes: " + "; ".join(map(_text, judged.notes))] if judged.notes else []),
+            _bullets([f"Problem: {_text(problem)}" for problem in judged.problems]),
+        )
+        if part
+    )
+
+
+def _facts(judged: SetResult) -> str:
+    what = {"turn": "responses", "dialogue": "dialogues", "pair": "responses"}[judged.level]
+    counts = [f"{judged.items:,} {what}"]
+    if judged.level == "pair":
+        counts.append(f"{judged.pairs:,} pairs of them")
+    counts += [
+        f"{judged.clusters:,} independent dialogues or contexts",
+        f"{judged.systems or 'unnamed'} systems",
+        f"{judged.human_written:,} written by people",
+        f"annotators an item: {judged.annotators}",
+    ]
+    alpha = judged.alpha
+    agreement = _text(alpha.reason or "") if alpha.value is None else f"{alpha.value:.3f}"
+    return (
+        f"`{_code(judged.name)}`, judged for **{_text(judged.dimension)}**: {'; '.join(counts)}. "
+        f"Krippendorff's alpha: {agreement}. {_text(judged.paper)}. "
+        f"Licence: {_text(judged.licence)}."
+    )
+
+
+def _set_table(judged: SetResult) -> str:
+    shown = [
+        name
+        for name in judged.statistics
+        if any(row.statistics[name].value is not None for row in judged.rows)
+    ] or [judged.main]
+    rows = [
+        [
+            str(row.cluster or _NONE),
+            _name(row.column, row.sentinel),
+            *(_cell(row.statistics[name], name == judged.main) for name in shown),
+            _seconds(row.seconds_per_1000),
+            _NONE if row.truncated is None else f"{row.truncated:.1%}",
+        ]
+        for row in judged.rows
+    ]
+    people = [
+        ["", f"*{name}*", *(_number(numbers.get(statistic)) for statistic in shown), "", ""]
+        for name, numbers in (("human", judged.ceiling), ("limit", judged.limit))
+    ]
+    headings = [_heading(name) + " [95%]" * (name == judged.main) for name in shown]
+    return _table(["rank", "metric", *headings, "s / 1,000 turns", "cut"], [*people, *rows])
+
+
+def _dimensions(judged: SetResult) -> str:
+    """The main statistic for every dimension, where there are several."""
+    names = list(dict.fromkeys(d for row in judged.rows for d in row.dimensions))
+    if len(names) < 2:
+        return ""
+    rows = [
+        [
+            _name(row.column, row.sentinel),
+            *(_number(row.dimensions.get(d, {}).get(judged.main)) for d in names),
+        ]
+        for row in judged.rows
+    ]
+    table = _table(["metric", *map(_text, names)], rows)
+    return f"{_heading(judged.main)} by dimension:\n\n{table}"
+
+
+def _reasons(judged: SetResult) -> list[str]:
+    """Why numbers are missing: once per reason, with the statistics and metrics it is about."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for row in judged.rows:
+        gone: dict[str, list[str]] = {}
+        for name, estimate in row.statistics.items():
+            if estimate.value is None:
+                gone.setdefault(estimate.reason or "unknown", []).append(name)
+        for reason, names in gone.items():
+            about = ", ".join(map(_heading, names))
+            if len(names) == len(row.statistics):
+                about = "any statistic"
+            missing.setdefault((f"No number for {about}", reason), []).append(row.column)
+        if row.scored:
+            for why, count in row.unscored.items():
+                missing.setdefault((f"{count:,} unscored", why), []).append(row.column)
+    return [
+        f"{what} ({'all metrics' if len(who) == len(judged.rows) else ', '.join(map(_text, who))}"
+        f"): {_text(reason)}."
+        for (what, reason), who in missing.items()
+    ] + [
+        f"No human ceiling of {_heading(name)}: {_text(estimate.reason or 'unknown')}."
+        for name, estimate in judged.ceiling.items()
+        if estimate.value is None
+    ]
+
+
+def _glossary(result: RunResult) -> str:
+    used = dict.fromkeys(name for judged in result.sets for name in judged.statistics)
+    meaning = {**PAIR_STATISTICS, **STATISTICS}
+    lines = [f"{_heading(n)}: {meaning.get(n, n)}" for n in used]
+    return _bullets(
+        [
+            *lines,
+            "[95%]: interval by resampling whole dialogues or contexts",
+            "s / 1,000 turns: seconds it took on the machine below; cut: share of the inputs "
+            "longer than the network's window",
+        ]
+    )
+
+
+def _heading(statistic: str) -> str:
+    return _HEADINGS.get(statistic, statistic)
+
+
+def _cell(estimate: Estimate | None, with_interval: bool) -> str:
+    number = _number(estimate)
+    if estimate is None or not with_interval or estimate.low is None or estimate.high is None:
+        return number
+    return f"{number} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _number(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return _NONE
+    return f"{estimate.value:.3f}".replace("-0.000", "0.000")
+
+
+def _seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return _NONE
+    return "<0.1" if seconds < 0.1 else f"{seconds:.1f}" if seconds < 100 else f"{seconds:,.0f}"
+
+
+def _name(column: str, sentinel: bool) -> str:
+    return f"*{_text(column)}*" if sentinel else _text(column)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---" if name == "metric" else "---:" for name in headings], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _text(text: str) -> str:
+    """Text of others: on one line, nothing in it is markup."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    for mark in "\\|*_`<>[]":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain
+
+
+def _code(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() and c not in "`|")

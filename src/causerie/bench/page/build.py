@@ -1,0 +1,192 @@
+"""The page itself, put together from its parts, and the file it goes to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from causerie.bench.page.charts import distributions, scatter_data, wins_matrix
+from causerie.bench.page.findings import Finding, main, overall, sentence
+from causerie.bench.page.forest import Axis
+from causerie.bench.page.heat import by_dimension, heat_maps
+from causerie.bench.page.ranking import ranking_table
+from causerie.bench.page.words import NOTHING, counted, extent, label, measured, name, short_label
+from causerie.bench.results import RunResult, SetResult
+from causerie.errors import CauserieError
+
+STRIP = (340, 34)
+
+
+def write_page(path: Path, result: RunResult) -> None:
+    """Write the page of `build_page` to a file, which appears whole or not at all."""
+    page = build_page(result)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            # A lone surrogate in a name must not cost the user the whole page.
+            with open(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+                file.write(page)
+            os.chmod(partial, 0o644)
+            os.replace(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+    except OSError as error:
+        raise CauserieError(
+            f"the page cannot be written to {path} ({error.strerror}): choose another place"
+        ) from error
+
+
+def build_page(result: RunResult) -> str:
+    """A self-contained HTML page about a run; nothing in it needs a network.
+
+    Everything but the scatter plots is drawn here, so the page is readable without JavaScript.
+    """
+    findings = [Finding.of(found) for found in result.sets]
+    style, script = _part("page.css"), _part("page.js")
+    maps = heat_maps(result)
+    scatters = [scatter_data(s, f) for s, f in zip(result.sets, findings, strict=True)]
+    return Template(_part("page.html")).substitute(
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        extent=escape(extent(result)),
+        overall=escape(overall(result)),
+        made=escape(
+            f"causerie {result.version}, {result.created}, {result.machine}; at most "
+            f"{counted(result.options.max_items, 'item')} of a set"
+        ),
+        signature=escape(result.signature),
+        findings=_findings(result, findings),
+        choices="".join(f"<option>{escape(text)}</option>" for text in maps),
+        maps="".join(
+            f'<div class="map"{" hidden" * (i > 0)}>{table}</div>'
+            for i, table in enumerate(maps.values())
+        ),
+        sets="".join(
+            _set(i, s, f) for i, (s, f) in enumerate(zip(result.sets, findings, strict=True))
+        ),
+        resamples=f"{result.options.resamples:,}",
+        permutations=f"{result.options.permutations:,}",
+        statistics=_statistics(result),
+        metrics=_metrics(result),
+        # "<" must not occur in a data block, whatever the names in it are.
+        data=json.dumps(scatters, separators=(",", ":")).replace("<", "\\u003c"),
+    )
+
+
+def _part(file: str) -> str:
+    return resources.files("causerie.bench.page").joinpath(file).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a Content-Security-Policy names the only script and style that may run."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _findings(result: RunResult, findings: list[Finding]) -> str:
+    """One sentence per set beside a drawing: best metric, best sentinel and people, on one axis."""
+    drawn = [
+        (
+            found.ceiling.get(found.main, NOTHING),
+            main(finding.sentinel, found) if finding.sentinel else NOTHING,
+            main(finding.best, found) if finding.best else NOTHING,
+        )
+        for found, finding in zip(result.sets, findings, strict=True)
+    ]
+    axis = Axis.around((e for estimates in drawn for e in estimates), 0.0, *STRIP)
+    items = []
+    for index, (found, finding) in enumerate(zip(result.sets, findings, strict=True)):
+        ceiling, sentinel, best = drawn[index]
+        said = escape(
+            f"{found.title}: best metric {measured(best)}; best sentinel {measured(sentinel)}; "
+            f"one person {measured(ceiling)}"
+        )
+        marks = [
+            axis.line(0.0, "chance"),
+            axis.mark(ceiling, "ceiling"),
+            axis.mark(sentinel, "sentinel"),
+            axis.mark(best, "metric"),
+        ]
+        items.append(
+            f'<li><div><h3><a href="#set-{index}">{name(found.title)}</a> '
+            f'<span class="tag">{name(found.dimension)}</span></h3>'
+            f"<p>{sentence(found, finding)}</p></div>{axis.draw(marks, said)}</li>"
+        )
+    if not items:
+        return ""
+    scale = f'<div class="scale">{axis.ticks()}</div>'
+    return f'<div class="findings">{scale}<ol>{"".join(items)}</ol></div>'
+
+
+def _set(index: int, found: SetResult, finding: Finding) -> str:
+    units = {"turn": "response", "dialogue": "dialogue", "pair": "response"}
+    facts = [counted(found.items, units[found.level])]
+    if found.pairs:
+        facts.append(counted(found.pairs, "pair"))
+    if (found.pairs or found.items) < found.of_items:
+        facts.append(f"a fixed sample of {found.of_items:,}")
+    facts += [
+        counted(
+            found.clusters, f"independent {'dialogue' if found.level == 'dialogue' else 'context'}"
+        ),
+        counted(found.systems, "system"),
+        f"{found.annotators or 'no known'} annotator{'s' * (found.annotators != '1')} an item",
+        f"{found.human_written:,} human-written",
+        f"annotators' alpha {measured(found.alpha)}",
+    ]
+    dimensions = by_dimension(found)
+    if dimensions:
+        dimensions = (
+            f"<details><summary>{escape(label(found.main, found.level))} for every dimension of "
+            f"this set</summary>{dimensions}</details>"
+        )
+    return Template(_part("set.html")).substitute(
+        index=index,
+        title=name(found.title),
+        dimension=name(found.dimension),
+        sentence=sentence(found, finding),
+        facts="".join(f"<li>{escape(fact)}</li>" for fact in facts),
+        table=ranking_table(found, finding),
+        wins=wins_matrix(found),
+        statistic=escape(label(found.significance.statistic, found.level)),
+        distributions=distributions(found),
+        dimensions=dimensions,
+        notes=_notes(found),
+        licence=escape(found.licence),
+        paper=escape(found.paper),
+        url=escape(found.url),
+        sha256=escape(found.sha256),
+    )
+
+
+def _notes(found: SetResult) -> str:
+    items = [f"<li>{escape(note)}</li>" for note in found.notes]
+    items += [f'<li class="problem">{escape(problem)}</li>' for problem in found.problems]
+    return f'<ul class="notes">{"".join(items)}</ul>' if items else ""
+
+
+def _statistics(result: RunResult) -> str:
+    used = {
+        label(s, found.level): short_label(s) for found in result.sets for s in found.statistics
+    }
+    return "".join(f"<dt>{escape(s)}</dt><dd>{escape(text)}</dd>" for text, s in used.items())
+
+
+def _metrics(result: RunResult) -> str:
+    return "".join(
+        f'<tr><th scope="row">{name(facts.name)}'
+        f"{' <span class=tag>sentinel</span>' * facts.sentinel}</th>"
+        f"<td>{escape(facts.summary)}</td><td>{escape(', '.join(facts.needs)) or '–'}</td>"
+        f"<td><code>{escape(facts.signature)}</code></td></tr>"
+        for facts in result.metrics
+    )

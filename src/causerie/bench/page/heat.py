@@ -1,0 +1,140 @@
+"""Tables whose cells are coloured by how far a statistic is from chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from causerie.bench.page.words import (
+    NOTHING,
+    chance,
+    family,
+    label,
+    measured,
+    metric_name,
+    name,
+    number,
+    readable,
+)
+from causerie.bench.results import STATISTICS, RunResult, SetResult
+from causerie.bench.statistics import Estimate
+
+LOWEST, HIGHEST = -5, 8
+"""Steps of a tenth that have a colour of their own; the style sheet knows them too."""
+CEILING = '<span class="metric">one person</span> <span class="tag">ceiling</span>'
+
+_NOT_RUN = Estimate(None, 0, reason="this metric was not run on this set")
+_OTHER_KIND = Estimate(None, 0, reason="this statistic does not apply to sets of this kind")
+
+
+@dataclass(frozen=True)
+class _Cell:
+    statistic: str
+    level: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class _Head:
+    html: str
+    spoken: str
+    kind: str = ""
+    """Of a row that is no metric: "ceiling" or "sentinel"."""
+
+
+def heat_maps(result: RunResult) -> dict[str, str]:
+    """Metric by set, one table per statistic by its label; the main one of the first set first."""
+    families: dict[str, str] = {}
+    for found in result.sets:
+        for statistic in found.statistics:
+            kin = family(statistic)
+            families.setdefault(kin, STATISTICS.get(kin, label(statistic, found.level)))
+    return {text: _by_set(result, kin, text) for kin, text in families.items()}
+
+
+def _by_set(result: RunResult, kin: str, caption: str) -> str:
+    heads = [
+        _Head(
+            f'<a href="#set-{index}">{name(found.title)}</a>'
+            f" <small>{name(found.dimension)}</small>",
+            f"{found.title}, {found.dimension}",
+        )
+        for index, found in enumerate(result.sets)
+    ]
+    keys = [next((k for k in found.statistics if family(k) == kin), None) for found in result.sets]
+
+    def cells(values: Sequence[Mapping[str, Estimate]], absent: Estimate) -> list[_Cell]:
+        return [
+            _Cell(key or kin, found.level, value.get(key, absent) if key else _OTHER_KIND)
+            for found, key, value in zip(result.sets, keys, values, strict=True)
+        ]
+
+    people = cells([found.ceiling for found in result.sets], NOTHING)
+    lines = [(_Head(CEILING, "one person", "ceiling"), people)]
+    for column in result.columns():
+        rows = [found.row(column) for found in result.sets]
+        first = next(row for row in rows if row)
+        head = _Head(metric_name(first), column, "sentinel" if first.sentinel else "")
+        lines.append((head, cells([row.statistics if row else {} for row in rows], _NOT_RUN)))
+    return _table(caption, heads, lines)
+
+
+def by_dimension(found: SetResult) -> str:
+    """Metric by dimension of one set; nothing if it has but one."""
+    dimensions = list(dict.fromkeys(d for row in found.rows for d in row.dimensions))
+    if len(dimensions) < 2:
+        return ""
+    lines = [
+        (
+            _Head(metric_name(row), row.column, "sentinel" if row.sentinel else ""),
+            [
+                _Cell(found.main, found.level, row.dimensions.get(d, {}).get(found.main, NOTHING))
+                for d in dimensions
+            ],
+        )
+        for row in found.rows
+    ]
+    caption = f"{label(found.main, found.level)} for every dimension of {found.title}"
+    return _table(caption, [_Head(name(d), d) for d in dimensions], lines)
+
+
+def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell]]]) -> str:
+    """To be walked through with the arrow keys; the script reads a cell's title out."""
+    values = [[cell.estimate.value for cell in cells] for row, cells in lines if not row.kind]
+    best = [
+        max((v for v in column if v is not None), default=None)
+        for column in (zip(*values, strict=True) if values else [()] * len(heads))
+    ]
+    columns = "".join(f'<th scope="col">{head.html}</th>' for head in heads)
+    body = "".join(
+        f'<tr class="{row.kind}"><th scope="row">{row.html}</th>'
+        + "".join(
+            _drawn(cell, f"{row.spoken} on {head.spoken}", None if row.kind else top)
+            for cell, head, top in zip(cells, heads, best, strict=True)
+        )
+        + "</tr>"
+        for row, cells in lines
+    )
+    return readable(
+        f'<table class="heat grid" role="grid"><caption class="unseen">{escape(caption)}</caption>'
+        f'<thead><tr><th scope="col">metric</th>{columns}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _drawn(cell: _Cell, where: str, best: float | None) -> str:
+    value = cell.estimate.value
+    said = escape(f"{where}: {label(cell.statistic, cell.level)} {measured(cell.estimate)}")
+    if value is None:
+        return f'<td class="none" title="{said}">–</td>'
+    strong = ' class="best"' if value == best else ""
+    return (
+        f'<td{strong} data-step="{step(cell.statistic, value)}"'
+        f' title="{said}, n = {cell.estimate.n:,}">{number(value, 2)}</td>'
+    )
+
+
+def step(statistic: str, value: float) -> int:
+    """Tenths of the way from chance (0) to perfect agreement (10), as far as there are colours."""
+    zero = chance(statistic)
+    return max(LOWEST, min(HIGHEST, round(10 * (value - zero) / (1 - zero))))

@@ -1,0 +1,46 @@
+"""What a page draws of a set: points of a scatter plot, and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from causerie.bench.results import Histogram, Sample
+from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.units import Units
+
+MOST_POINTS = 500
+_BINS = 20
+_TAIL = 0.005
+
+
+def sample(
+    units: Units, judgement: FloatArray, scores: Mapping[str, FloatArray], seed: int
+) -> Sample:
+    """At most `MOST_POINTS` of the judged units, in their order."""
+    judged = np.flatnonzero(np.isfinite(judgement))
+    if len(judged) > MOST_POINTS:
+        generator = np.random.default_rng(seed)
+        judged = np.sort(generator.choice(judged, MOST_POINTS, replace=False))
+    places = judged.tolist()
+    return Sample(
+        ids=tuple(units.ids[i] for i in places),
+        systems=tuple(units.systems[i] for i in places),
+        human_written=tuple(units.human_written[i] for i in places),
+        judgement=tuple(float(judgement[i]) for i in places),
+        scores={
+            name: tuple(float(row[i]) if np.isfinite(row[i]) else None for i in places)
+            for name, row in scores.items()
+        },
+    )
+
+
+def histogram(values: FloatArray) -> Histogram:
+    """Counts in equal bins; the last half per cent of either end falls into the end bins."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return Histogram((), ())
+    low, high = np.quantile(finite, [_TAIL, 1 - _TAIL])
+    counts, edges = np.histogram(np.clip(finite, low, high), bins=_BINS, range=(low, high))
+    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))

@@ -1,0 +1,317 @@
+"""Robustness probe: does a metric put the true answer above a corrupted one?
+
+On each adversarial set, and on `random` answers that belong to another dialogue, the accuracy
+of every column: 1 where the true answer scores better, ½ where both score the same. A good
+metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from causerie._version import __version__
+from causerie.bench.catalogue import catalogue, entry_for, find_set
+from causerie.bench.judged import AttackItem, AttackSet, read_attack
+from causerie.bench.scores import ScoreStore, score_items
+from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
+from causerie.bench.statistics.estimate import FloatArray
+from causerie.dialogue import Exchange
+from causerie.errors import CauserieError
+from causerie.metrics.base import Metric
+
+RANDOM = "random"
+_UNSCORED = "no pair has a score on both sides"
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """One attack on one corpus, and how every column stands it."""
+
+    name: str
+    """`ATTACK`, or `CORPUS.ATTACK`."""
+    control: bool
+    items: int
+    of_items: int
+    """How many there were to choose from."""
+    clusters: int
+    sha256: str
+    """Of the file; empty for random answers."""
+    accuracy: Mapping[str, Estimate]
+    """By column: share of true answers above their corrupted twins, ties counting half."""
+    unscored: Mapping[str, Mapping[str, int]]
+    """By column, why answers have no score, and how many each time."""
+
+    @property
+    def corpus(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @property
+    def attack(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class ProbeColumn:
+    """A column of a metric."""
+
+    name: str
+    sentinel: bool
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """Attacks x columns."""
+
+    signature: str
+    columns: tuple[ProbeColumn, ...]
+    attacks: tuple[AttackResult, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_probe(
+    metrics: Sequence[Metric],
+    folder: str | Path,
+    store: ScoreStore,
+    *,
+    attacks: Sequence[str] | None = None,
+    max_items: int = 500,
+    seed: int = 0,
+    resamples: int = 1000,
+    watch: Callable[[str, str, int, int], None] = lambda attack, metric, done, total: None,
+) -> ProbeResult:
+    """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each.
+
+    `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
+    from the true answers of the corpus); without it, all the folder has. Sample and random
+    answers are drawn with the seed. `watch` hears of attack, metric, items done and of how many.
+    """
+    sets = _chosen(folder, attacks, seed)
+    results = []
+    for attack in sets:
+        items = _sample(attack.items, max_items, seed)
+        pairs = [*(item.true for item in items), *(item.corrupted for item in items)]
+        wins: dict[str, FloatArray] = {}
+        unscored: dict[str, Mapping[str, int]] = {}
+        for metric in metrics:
+            scored = score_items(
+                metric,
+                pairs,
+                store,
+                lambda done, total, m=metric, s=attack: watch(s.name, m.name, done, total),  # type: ignore[misc]
+            )
+            values = scored.values if metric.higher_is_better else -scored.values
+            better = np.sign(values[:, : len(items)] - values[:, len(items) :])
+            wins.update(zip(scored.columns, (better + 1) / 2, strict=True))
+            unscored.update(scored.reasons)
+        clusters = [item.cluster for item in items]
+        results.append(
+            AttackResult(
+                attack.name,
+                attack.control,
+                len(items),
+                len(attack.items),
+                len(set(clusters)),
+                attack.sha256,
+                _accuracies(wins, clusters, resamples, seed),
+                unscored,
+            )
+        )
+    columns = tuple(
+        ProbeColumn(column, metric.sentinel, metric.higher_is_better)
+        for metric in metrics
+        for column in metric.columns("turn")
+    )
+    return ProbeResult(_signature(metrics, sets, max_items, seed), columns, tuple(results))
+
+
+def _accuracies(
+    wins: Mapping[str, FloatArray], clusters: Sequence[str], resamples: int, seed: int
+) -> dict[str, Estimate]:
+    matrix = np.array(list(wins.values()))
+    scored = [row[~np.isnan(row)] for row in matrix]
+    estimates = [
+        Estimate.of(row.mean() if len(row) else np.nan, len(row), None if len(row) else _UNSCORED)
+        for row in scored
+    ]
+    statistic = mean_of_clusters(matrix, clusters)
+    found = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
+    return dict(zip(wins, found, strict=True))
+
+
+def _chosen(folder: str | Path, attacks: Sequence[str] | None, seed: int) -> list[AttackSet]:
+    """The sets that were asked for; each corpus ends with its random answers."""
+    present = _present(folder)
+    wanted = list(dict.fromkeys(attacks)) if attacks is not None else None
+    if wanted is None:
+        if not present:
+            raise CauserieError(
+                f"{folder} has no adversarial set: `causerie bench sets` says where to get them"
+            )
+        corpora = {name.rpartition(".")[0] for name in present}
+        wanted = sorted(present) + [_random_name(corpus) for corpus in corpora]
+    load = cache(read_attack)
+    sets = []
+    for name in sorted(wanted, key=lambda n: (n.rpartition(".")[0], _is_random(n))):
+        if _is_random(name):
+            corpus = name.rpartition(".")[0]
+            paths = [path for n, path in sorted(present.items()) if n.rpartition(".")[0] == corpus]
+            sets.append(_random(name, map(load, paths), seed))
+        else:
+            sets.append(load(present.get(name) or find_set(name, folder)))
+    return sets
+
+
+def _present(folder: str | Path) -> dict[str, Path]:
+    found = {}
+    for entry in catalogue().values():
+        if entry.level == "attack":
+            try:
+                found[entry.name] = find_set(entry.name, folder)
+            except CauserieError:
+                if not Path(folder).is_dir():
+                    raise
+    return found
+
+
+def _random_name(corpus: str) -> str:
+    return f"{corpus}.{RANDOM}" if corpus else RANDOM
+
+
+def _is_random(name: str) -> bool:
+    return name.rpartition(".")[2] == RANDOM
+
+
+def _random(name: str, sets: Iterable[AttackSet], seed: int) -> AttackSet:
+    """Every true answer of a corpus's sets, against an answer from another of its dialogues."""
+    known: dict[tuple[str, ...], AttackItem] = {}
+    for attack in sets:
+        for item in attack.items:
+            known.setdefault(tuple(turn.text for turn in item.true.dialogue.turns), item)
+    # Clusters are named after items, file by file: across files the context decides.
+    items = [replace(item, cluster="\n".join(turns[:-1])) for turns, item in known.items()]
+    shuffled = [items[i] for i in np.random.default_rng(seed).permutation(len(items)).tolist()]
+    drawn = []
+    for place, item in enumerate(shuffled):
+        others = (shuffled[(place + step) % len(shuffled)] for step in range(1, len(shuffled)))
+        answer = next((_answer(other) for other in others if _strangers(item, other)), None)
+        if answer is not None:
+            drawn.append(replace(item, corrupted=_answered(item.true, answer)))
+    if not drawn:
+        raise CauserieError(
+            f"{name} is made from the adversarial sets of its corpus, and the folder has none: "
+            "leave it out"
+        )
+    return AttackSet(name, tuple(drawn), False, (), "")
+
+
+def _strangers(item: AttackItem, other: AttackItem) -> bool:
+    return other.cluster != item.cluster and _answer(other) != _answer(item)
+
+
+def _answer(item: AttackItem) -> str:
+    return item.true.response.text
+
+
+def _answered(exchange: Exchange, text: str) -> Exchange:
+    turns = (*exchange.context, replace(exchange.response, text=text))
+    return replace(exchange, dialogue=replace(exchange.dialogue, turns=turns))
+
+
+def _sample(items: Sequence[AttackItem], most: int, seed: int) -> Sequence[AttackItem]:
+    if len(items) <= most:
+        return items
+    chosen = np.random.default_rng(seed).choice(len(items), most, replace=False)
+    return [items[i] for i in sorted(chosen.tolist())]
+
+
+def _signature(
+    metrics: Sequence[Metric], sets: Sequence[AttackSet], max_items: int, seed: int
+) -> str:
+    data = [f"{s.name}:{s.sha256[:12]}" if s.sha256 else s.name for s in sets]
+    return " ".join(
+        [
+            f"causerie|{__version__}",
+            f"seed|{seed}",
+            f"max-items|{max_items}",
+            *(metric.signature for metric in metrics),
+            *data,
+        ]
+    )
+
+
+def probe_markdown(result: ProbeResult) -> str:
+    """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
+    lines = [
+        "Share of true answers that score above their corrupted twin, ties counting half, with",
+        "95% intervals. Sentinels are in italics.",
+    ]
+    for control, heading in ((False, "Attacks"), (True, "Controls")):
+        chosen = [a for a in result.attacks if a.control == control]
+        if control and chosen:
+            lines += ["", "The changes of controls are harmless: there, 0.5 is right."]
+        for corpus in dict.fromkeys(attack.corpus for attack in chosen):
+            of_corpus = [attack for attack in chosen if attack.corpus == corpus]
+            lines += ["", f"### {heading}: {_corpus_title(of_corpus)}", ""]
+            lines += _table(result.columns, of_corpus, with_mean=not control)
+    lines += ["", *_without_number(result), f"signature: `{result.signature}`", ""]
+    return "\n".join(lines)
+
+
+def _table(
+    columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], with_mean: bool
+) -> list[str]:
+    head = ["", *(f"{a.attack.replace('_', ' ')} (n={a.items})" for a in attacks)]
+    if with_mean:
+        head.append("mean")
+    lines = [_row(head), _row(["---", *["--:"] * (len(head) - 1)])]
+    for column in columns:
+        estimates = [attack.accuracy[column.name] for attack in attacks]
+        cells = [f"*{column.name}*" if column.sentinel else column.name, *map(_cell, estimates)]
+        values = [e.value for e in estimates if e.value is not None]
+        if with_mean:
+            whole = len(values) == len(estimates)
+            cells.append(f"{sum(values) / len(values):.2f}" if whole else "")
+        lines.append(_row(cells))
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _corpus_title(attacks: Sequence[AttackResult]) -> str:
+    """The corpus as the catalogue's titles have it in brackets."""
+    for attack in attacks:
+        _, bracket, title = entry_for(attack.name).title.rpartition(" (")
+        if bracket:
+            return title.removesuffix(")")
+    return attacks[0].corpus or "other"
+
+
+def _without_number(result: ProbeResult) -> list[str]:
+    """Why cells are empty, once per column."""
+    lines = []
+    for column in result.columns:
+        for attack in result.attacks:
+            if attack.accuracy[column.name].value is None:
+                reasons = ", ".join(attack.unscored.get(column.name, {})) or _UNSCORED
+                lines += [f"`{column.name}` has no number on some sets: {reasons}.", ""]
+                break
+    return lines

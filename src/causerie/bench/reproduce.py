@@ -1,0 +1,260 @@
+"""A paper's tables again, with our numbers where causerie has the metric and the user the data.
+
+Which items, dimension and statistic stand behind a printed number is the column's protocol;
+which metric, the row's. A cell that stays empty has a footnote that says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from causerie import metrics as registry
+from causerie._version import __version__
+from causerie.bench.catalogue import find_set
+from causerie.bench.judged import JudgedSet, read_judged
+from causerie.bench.judgement import judgement_of
+from causerie.bench.printed import Column, Paper, Row, Table, printed_tables
+from causerie.bench.protocols import Protocol, apply, protocol
+from causerie.bench.scores import Scored, ScoreStore, score_items
+from causerie.bench.statistics import Estimate, cont2cat, ignore_equal, pearson, spearman
+from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.units import Units, units_of
+from causerie.engines import Engines
+from causerie.errors import CauserieError
+from causerie.metrics.base import Metric
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our number for a printed one, or the footnote (counted from 1) that says why not.
+
+    Neither: causerie has no such method, or the caller left the metric out.
+    """
+
+    estimate: Estimate | None = None
+    footnote: int | None = None
+
+
+@dataclass(frozen=True)
+class ReproducedTable:
+    printed: Table
+    ours: tuple[tuple[tuple[Ours, ...], ...], ...]
+    """By block, row and column of the printed table."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The tables of one paper, printed and ours."""
+
+    paper: Paper
+    tables: tuple[ReproducedTable, ...]
+    footnotes: tuple[str, ...]
+    signature: str
+
+
+def reproduce(
+    paper: str,
+    folder: str | Path,
+    store: ScoreStore,
+    engines: Engines,
+    *,
+    metrics: Sequence[str] | None = None,
+    watch: Callable[[str, str, int, int], None] = lambda data, metric, done, total: None,
+) -> Reproduction:
+    """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
+
+    `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
+    name and that are installed are computed. `watch` hears of set, metric, items done and of
+    how many.
+    """
+    if not Path(folder).is_dir():
+        raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
+    for name in metrics or ():
+        registry.find(name)
+    filling = _Filling(Path(folder), store, engines, metrics, watch)
+    printed = printed_tables(paper)
+    tables = tuple(
+        ReproducedTable(
+            table,
+            tuple(
+                tuple(filling.row(row, block.columns) for row in block.rows)
+                for block in table.blocks
+            ),
+        )
+        for table in printed.tables
+    )
+    signature = " ".join([f"causerie|{__version__}", *filling.signatures()])
+    return Reproduction(printed, tables, tuple(filling.footnotes), signature)
+
+
+class _EmptyError(Exception):
+    """Why a cell stays empty; without a text, the reader needs no reason."""
+
+
+class _Filling:
+    """Fills cells one by one; what several of them need is read and scored once."""
+
+    def __init__(
+        self,
+        folder: Path,
+        store: ScoreStore,
+        engines: Engines,
+        chosen: Sequence[str] | None,
+        watch: Callable[[str, str, int, int], None],
+    ) -> None:
+        self.folder, self.store, self.engines = folder, store, engines
+        self.chosen, self.watch = chosen, watch
+        self.footnotes: list[str] = []
+        self._installed = frozenset(registry.names())
+        self._metrics: dict[str, Metric] = {}
+        self._unusable: dict[str, str] = {}
+        self._sets: dict[str, JudgedSet] = {}
+        self._units: dict[str, Units] = {}
+        self._scored: dict[tuple[str, str], Scored] = {}
+
+    def signatures(self) -> list[str]:
+        data = [f"{name}:{judged.sha256[:12]}" for name, judged in sorted(self._sets.items())]
+        used = sorted({name for name, _ in self._scored})
+        return [*(self._metrics[name].signature for name in used), *data]
+
+    def row(self, row: Row, columns: Sequence[Column]) -> tuple[Ours, ...]:
+        cells = [None if c.statistic == "average" else self._cell(row, c) for c in columns]
+        values = [c.estimate.value if c.estimate else None for c in cells if c]
+        known = [value for value in values if value is not None]
+        whole = len(known) == len(values) > 0
+        average = Ours(Estimate(sum(known) / len(known), len(known)) if whole else None)
+        return tuple(cell or average for cell in cells)
+
+    def _cell(self, row: Row, column: Column) -> Ours:
+        try:
+            estimate = self._estimate(row, column)
+            if estimate.value is None:
+                raise _EmptyError(_sentence(estimate.reason or "undefined"))
+        except _EmptyError as gap:
+            return Ours(footnote=self._footnote(str(gap.args[0])) if gap.args else None)
+        return Ours(estimate)
+
+    def _estimate(self, row: Row, column: Column) -> Estimate:
+        if row.metric is None:
+            raise _EmptyError
+        name, dimension = _split(row.metric)
+        if self.chosen is not None and name not in self.chosen:
+            raise _EmptyError
+        if column.protocol is None:
+            raise _EmptyError("The data behind this number is not public, or is no judged set.")
+        metric = self._metric(name)
+        if row.variant is not None:
+            raise _EmptyError(
+                "A variant of the metric, which takes an option or a training of its own."
+            )
+        recipe = protocol(column.protocol)
+        judged = self._judged(recipe)
+        scored = self._scores(metric, recipe, judged)
+        place = _column(metric, scored.columns, dimension or recipe.dimension, dimension is None)
+        if np.isnan(scored.values[place]).all():
+            reasons = scored.reasons.get(scored.columns[place], {})
+            most = max(reasons, key=lambda why: reasons[why], default="unknown")
+            raise _EmptyError(f"`{metric.name}` has no scores here: {most}.")
+        scores = scored.values[place] * (1 if metric.higher_is_better else -1)
+        return _statistic(column.statistic, judged, self._units_of(recipe, judged), scores, recipe)
+
+    def _metric(self, name: str) -> Metric:
+        if name not in self._installed:
+            raise _EmptyError(f"The metric `{name}` is not installed.")
+        if name in self._unusable:
+            raise _EmptyError(self._unusable[name])
+        if name not in self._metrics:
+            with self._usable(name):
+                self._metrics[name] = registry.load(name, self.engines)
+        return self._metrics[name]
+
+    def _judged(self, recipe: Protocol) -> JudgedSet:
+        try:
+            if recipe.set not in self._sets:
+                self._sets[recipe.set] = read_judged(find_set(recipe.set, self.folder))
+            return apply(recipe, self._sets[recipe.set])
+        except CauserieError as error:
+            raise _EmptyError(_sentence(str(error))) from None
+
+    def _units_of(self, recipe: Protocol, judged: JudgedSet) -> Units:
+        """They do not depend on the dimension, so protocols on the same items share them."""
+        key = _items_key(recipe)
+        if key not in self._units:
+            self._units[key] = units_of(judged)
+        return self._units[key]
+
+    def _scores(self, metric: Metric, recipe: Protocol, judged: JudgedSet) -> Scored:
+        key = (metric.name, _items_key(recipe))
+        if key not in self._scored:
+            with self._usable(metric.name):
+                self._scored[key] = score_items(
+                    metric,
+                    self._units_of(recipe, judged).items,
+                    self.store,
+                    lambda done, total: self.watch(recipe.set, metric.name, done, total),
+                )
+        return self._scored[key]
+
+    @contextmanager
+    def _usable(self, name: str) -> Iterator[None]:
+        """A metric that cannot run (missing weights, say) is tried once and told in a footnote."""
+        try:
+            yield
+        except CauserieError as error:
+            self._unusable[name] = f"`{name}` cannot be used: {error}."
+            raise _EmptyError(self._unusable[name]) from None
+
+    def _footnote(self, text: str) -> int:
+        if text not in self.footnotes:
+            self.footnotes.append(text)
+        return self.footnotes.index(text) + 1
+
+
+def _split(named: str) -> tuple[str, str | None]:
+    """The metric of a row, and which of its dimensions if the row says so."""
+    name, dot, dimension = named.partition(".")
+    return name, dimension if dot else None
+
+
+def _statistic(
+    name: str, judged: JudgedSet, units: Units, scores: FloatArray, recipe: Protocol
+) -> Estimate:
+    """One of `protocols.STATISTICS` of one column; `scores` with higher being better."""
+    judgement = judgement_of(judged, units, recipe.dimension)
+    if name.endswith("pearson"):
+        return pearson(scores, judgement.points)[0]
+    if name.endswith("spearman"):
+        return spearman(scores, judgement.points)[0]
+    differences = scores[units.first] - scores[units.second]
+    schema = {"ignore-equal.point-biserial": ignore_equal, "cont2cat.alpha": cont2cat}[name]
+    return schema(differences, judgement.votes)[0]
+
+
+def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: bool) -> int:
+    """The place of the column about a dimension, or else of the metric's `overall`."""
+    if len(columns) == 1:
+        return 0
+    known = [_letters(column.removeprefix(f"{metric.name}.")) for column in columns]
+    for wanted in (dimension, "overall") if or_overall else (dimension,):
+        if _letters(wanted) in known:
+            return known.index(_letters(wanted))
+    raise _EmptyError(f"`{metric.name}` has no dimension for {dimension!r}.")
+
+
+def _letters(name: str) -> str:
+    """ "Semantically appropriate" and "semantically-appropriate" are one dimension."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def _items_key(recipe: Protocol) -> str:
+    return json.dumps([recipe.set, recipe.filters])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

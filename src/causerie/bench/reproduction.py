@@ -1,0 +1,120 @@
+"""A reproduction as text: Markdown for documents, aligned columns for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from causerie.bench.printed import Block, Cell, Column, Row
+from causerie.bench.reproduce import Ours, Reproduction
+
+
+def reproduction_markdown(reproduction: Reproduction) -> str:
+    """The paper's tables, each cell `printed / ours`."""
+    return _document(reproduction, _Style("## {}", "### {}", "**{}**", "{}  ", _markdown_table))
+
+
+def reproduction_text(reproduction: Reproduction, width: int = 100) -> str:
+    """The same for a terminal: tables wider than `width` continue below themselves."""
+    grid = partial(_text_tables, width=width)
+    return _document(reproduction, _Style("{}", "{}", "{}", "{}", grid))
+
+
+_Rows: TypeAlias = Sequence[tuple[str | None, Sequence[str]]]
+"""Each with the name of the group that begins with it, if one does, and its cells."""
+_Grid: TypeAlias = Callable[[Sequence[str], _Rows], list[str]]
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How the parts of a document are written: templates, and what makes lines of a table."""
+
+    paper: str
+    table: str
+    block: str
+    line: str
+    grid: _Grid
+
+
+def _document(reproduction: Reproduction, style: _Style) -> str:
+    paper = reproduction.paper
+    lines = [style.paper.format(paper.title), "", "Each cell: printed / ours.", paper.differs]
+    for table in reproduction.tables:
+        number = table.printed.number
+        where = "In the text" if number == "text" else f"Table {number}"
+        lines += ["", style.table.format(f"{where}: {table.printed.title}")]
+        for block, ours in zip(table.printed.blocks, table.ours, strict=True):
+            lines += ["", *([style.block.format(block.title), ""] if block.title else [])]
+            lines += style.grid(["method", *(c.label for c in block.columns)], _rows(block, ours))
+        markers = [f"{sign}: {meaning}" for sign, meaning in table.printed.markers.items()]
+        if below := [*markers, *table.printed.notes]:
+            lines += ["", *map(style.line.format, below)]
+    if reproduction.footnotes:
+        lines += ["", style.table.format("Why there is no number of ours"), ""]
+        lines += [style.line.format(f"[{n}] {t}") for n, t in enumerate(reproduction.footnotes, 1)]
+    return "\n".join([*lines, "", f"signature: {reproduction.signature}", ""])
+
+
+def _rows(block: Block, ours: Sequence[Sequence[Ours]]) -> list[tuple[str | None, list[str]]]:
+    rows: list[tuple[str | None, list[str]]] = []
+    group = None
+    for row, own in zip(block.rows, ours, strict=True):
+        cells = map(_cell, row.cells, own, block.columns)
+        rows.append((row.group if row.group != group else None, [_method(row), *cells]))
+        group = row.group
+    return rows
+
+
+def _method(row: Row) -> str:
+    return f"{row.method} ({row.note})" if row.note else row.method
+
+
+def _cell(cell: Cell, ours: Ours, column: Column) -> str:
+    if ours.footnote is not None:
+        return f"{cell.printed} / [{ours.footnote}]"
+    if ours.estimate is None or ours.estimate.value is None:
+        return cell.printed
+    # As many decimals as the paper has.
+    number = cell.printed.split("±")[0].rstrip("*+")
+    decimals = len(number.partition(".")[2])
+    return f"{cell.printed} / {ours.estimate.value / column.unit:.{decimals}f}"
+
+
+def _markdown_table(head: Sequence[str], rows: _Rows) -> list[str]:
+    lines = [_pipes(head), _pipes(["---", *["--:"] * (len(head) - 1)])]
+    for group, cells in rows:
+        if group:
+            lines.append(_pipes([f"*{group}*", *[""] * (len(head) - 1)]))
+        lines.append(_pipes([cell.replace("*", "\\*").replace("|", "\\|") for cell in cells]))
+    return lines
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _text_tables(head: Sequence[str], rows: _Rows, width: int) -> list[str]:
+    everything = [head, *(cells for _, cells in rows)]
+    widths = [max(len(cells[i]) for cells in everything) for i in range(len(head))]
+    lines: list[str] = []
+    start = 1
+    while start < len(head):
+        end = start + 1
+        while end < len(head) and sum(widths[i] + 2 for i in (0, *range(start, end + 1))) <= width:
+            end += 1
+        shown = [0, *range(start, end)]
+        lines += [""] if start > 1 else []
+        lines.append(_aligned(head, shown, widths))
+        for group, cells in rows:
+            lines += [f"{group}:"] if group else []
+            lines.append(_aligned(cells, shown, widths))
+        start = end
+    return lines
+
+
+def _aligned(cells: Sequence[str], shown: Sequence[int], widths: Sequence[int]) -> str:
+    first, *others = shown
+    columns = [cells[first].ljust(widths[first]), *(cells[i].rjust(widths[i]) for i in others)]
+    return "  ".join(columns).rstrip()

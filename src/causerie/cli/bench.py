@@ -1,0 +1,313 @@
+"""`causerie bench`: how far metrics agree with people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from causerie.cli import options
+from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    from causerie.bench.results import RunResult
+
+bench_app = typer.Typer(
+    help="Which metric agrees with people, where, and is the difference real.",
+    no_args_is_help=True,
+)
+
+Data = Annotated[
+    Path, typer.Option("--data", help="The folder with the judged sets.", show_default=False)
+]
+Metrics = Annotated[
+    str, typer.Option("--metrics", "-m", help="Names, separated by commas, or all.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+ScoresFile = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+    typer.Option(
+        "--scores", help="Where scores are kept [default: a file in the platform's cache folder]."
+    ),
+]
+_SHOWN = 4
+
+TextFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--out", "-o", help="Also write it as Markdown."),
+]
+
+
+@bench_app.command()
+def sets() -> None:
+    """List the judged sets: level, size, paper, licence, where the official file is published.
+
+    Sets marked with * are the default of `causerie bench run`.
+    """
+    from causerie.bench.catalogue import catalogue
+
+    for entry in catalogue().values():
+        mark = "*" if entry.default else " "
+        typer.echo(f"{mark} {entry.name}: {entry.title} ({entry.level}, {entry.items:,} items)")
+        typer.echo(f"      {entry.paper}")
+        typer.echo(f"      licence: {entry.licence}")
+        typer.echo(f"      {entry.url}" + "".join(f"\n      {file}" for file in entry.files))
+
+
+@bench_app.command()
+def convert(
+    name: Annotated[str, typer.Argument(help="As in `causerie bench sets`.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="The files as published.", show_default=False)
+    ],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", help="The judged set [default: NAME.jsonl.gz]."),
+    ] = None,
+) -> None:
+    """Make a judged set of the files its authors publish.
+
+    Example: `causerie bench convert fed_turn fed_data.json --out judged/fed_turn.jsonl.gz`
+    """
+    from causerie.bench.convert import convert as convert_files
+
+    path = out or Path(f"{name}.jsonl.gz")
+    typer.echo(f"{path}: {convert_files(name, files, path):,} records")
+
+
+@bench_app.command()
+def run(
+    data: Data,
+    sets: Annotated[
+        str, typer.Option("--sets", help="Names, separated by commas, or default or all.")
+    ] = "default",
+    metrics: Metrics = "all",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The folder for results.json, .parquet, .md, .html.")
+    ] = Path("bench-results"),
+    max_items: Annotated[
+        int, typer.Option(min=1, help="At most so many items of a set: a fixed sample.")
+    ] = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="For intervals.")] = 1000,
+    permutations: Annotated[int, typer.Option(min=1, help="For significance.")] = 10_000,
+    seed: Seed = 0,
+    scores: ScoresFile = None,
+    encoder: options.Encoder = "default",
+    lm: options.LanguageModel = "default",
+    turn_format: options.TurnFormat = None,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "float32",
+    threads: options.Threads = None,
+    models_dir: options.ModelsDir = None,
+    offline: options.Offline = False,
+) -> None:
+    """Compare metrics with human judgement on judged sets.
+
+    Scores are kept: an interrupted run continues where it stopped, and a metric that is added
+    later is the only one to be computed. Trivial metrics (length, turns, overlap) and the
+    annotators' own agreement are always in the table.
+
+    Examples:
+
+        causerie bench run --data judged --metrics cosine,perplexity --sets fed_turn,fed_dialog
+
+        causerie bench run --data judged --sets default --metrics all --out bench-results
+    """
+    from causerie.bench.files import write_results
+    from causerie.bench.results import RunOptions
+    from causerie.bench.run import choose_metrics, choose_sets, execute, plan
+    from causerie.bench.scores import ScoreStore
+    from causerie.cli.console import _plain, console
+    from causerie.engines import Engines, Settings
+
+    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
+    judged, absent = choose_sets(sets, data)
+    loaded, unusable = choose_metrics(metrics, Engines(settings))
+    for left_out in (*absent, *unusable):
+        console.print(_plain(f"left out: {left_out}"))
+    chosen = RunOptions(max_items, resamples, permutations, seed)
+    with ScoreStore(scores) as store:
+        with _progress() as watch:
+            planned = plan(judged, loaded, store, chosen, watch)
+        size = f"{len(judged)} set{'s' * (len(judged) > 1)}, {len(loaded)} metrics"
+        console.print(f"{size}: about {_duration(planned.seconds)}")
+        with _progress() as watch:
+            result = execute(planned, store, watch)
+    written = write_results(result, out)
+    _show(result)
+    for path in written:
+        console.print(_plain(f"wrote {path}"))
+
+
+@bench_app.command()
+def reproduce(
+    paper: Annotated[
+        str,
+        typer.Argument(help="causalscore, density, grade, cf-lstm or cpmi.", show_default=False),
+    ],
+    data: Data,
+    metrics: Metrics = "all",
+    out: TextFile = None,
+    scores: ScoresFile = None,
+    encoder: options.Encoder = "default",
+    lm: options.LanguageModel = "default",
+    turn_format: options.TurnFormat = None,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "float32",
+    threads: options.Threads = None,
+    models_dir: options.ModelsDir = None,
+    offline: options.Offline = False,
+) -> None:
+    """Put our numbers beside the ones a paper prints, in the paper's own tables.
+
+    Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
+    """
+    from causerie.bench.reproduce import reproduce as reproduce_paper
+    from causerie.bench.reproduction import reproduction_markdown, reproduction_text
+    from causerie.bench.scores import ScoreStore
+    from causerie.engines import Engines, Settings
+
+    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
+    chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
+    with ScoreStore(scores) as store, _progress() as watch:
+        result = reproduce_paper(
+            paper,
+            data,
+            store,
+            Engines(settings),
+            metrics=chosen,
+            watch=lambda judged, metric, done, total: watch(f"{metric} on {judged}", done, total),
+        )
+    typer.echo(reproduction_text(result))
+    if out:
+        _write(out, reproduction_markdown(result))
+
+
+@bench_app.command()
+def probe(
+    data: Data,
+    attacks: Annotated[
+        str, typer.Option("--attacks", help="Names, separated by commas, or all.")
+    ] = "all",
+    metrics: Metrics = "all",
+    out: TextFile = None,
+    max_items: Annotated[
+        int, typer.Option(min=1, help="At most so many pairs of answers of an attack.")
+    ] = 500,
+    seed: Seed = 0,
+    scores: ScoresFile = None,
+    encoder: options.Encoder = "default",
+    lm: options.LanguageModel = "default",
+    turn_format: options.TurnFormat = None,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "float32",
+    threads: options.Threads = None,
+    models_dir: options.ModelsDir = None,
+    offline: options.Offline = False,
+) -> None:
+    """How often a true answer scores above its corrupted twin, by attack.
+
+    Example: `causerie bench probe --data judged --attacks ner,random --metrics cosine`
+    """
+    from causerie.bench.probe import probe_markdown, run_probe
+    from causerie.bench.run import choose_metrics
+    from causerie.bench.scores import ScoreStore
+    from causerie.cli.console import _plain, console
+    from causerie.engines import Engines, Settings
+
+    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
+    loaded, unusable = choose_metrics(metrics, Engines(settings))
+    for left_out in unusable:
+        console.print(_plain(f"left out: {left_out}"))
+    chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
+    with ScoreStore(scores) as store, _progress() as watch:
+        result = run_probe(
+            loaded,
+            data,
+            store,
+            attacks=chosen,
+            max_items=max_items,
+            seed=seed,
+            watch=lambda attack, metric, done, total: watch(f"{metric} on {attack}", done, total),
+        )
+    text = probe_markdown(result)
+    typer.echo(text)
+    if out:
+        _write(out, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CauserieError(
+            f"{path} cannot be written ({error.strerror}): choose another place"
+        ) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float, float], None]]:
+    """A bar over all the work, with what is going on in front of it."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from causerie.cli.console import console
+
+    bar = Progress(
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task("", total=None)
+
+    def watch(what: str, done: float, total: float) -> None:
+        bar.update(task, description=what, completed=done, total=total)
+
+    with bar:
+        yield watch
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def _show(result: RunResult) -> None:
+    """Set by set on standard output: people, the best metrics, the best trivial one."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from causerie.cli.console import _plain
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("set", "statistic", "human", "first rank", "best sentinel"):
+        table.add_column(heading, overflow="fold")
+    for judged in result.sets:
+        named = [
+            (row, f"{row.column} {value:.3f}")
+            for row in judged.rows
+            if (value := row.statistics[judged.main].value) is not None
+        ]
+        first = [text for row, text in named if row.cluster == 1]
+        trivial = [text for row, text in named if row.sentinel]
+        if len(first) > _SHOWN:
+            first[_SHOWN:] = [f"and {len(first) - _SHOWN} more"]
+        human = judged.ceiling.get(judged.main)
+        shown = "" if human is None or human.value is None else f"{human.value:.3f}"
+        cells = (judged.name, judged.main, shown, ", ".join(first), "".join(trivial[:1]))
+        table.add_row(*map(_plain, cells))
+    Console().print(table)

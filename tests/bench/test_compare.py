@@ -1,0 +1,320 @@
+"""Two files of responses compared: who is whose partner, and hand-worked differences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causerie.bench.compare import EXAMPLES, compare
+from causerie.bench.gates import Condition, parse_condition
+from causerie.bench.pairing import partners, read_responses
+from causerie.bench.scores import ScoreStore
+from causerie.bench.statistics import Estimate
+from causerie.dialogue import Exchange
+from causerie.engines import Engines
+from causerie.errors import CauserieError
+from causerie.metrics.base import Metric, Score, Scores
+from causerie.metrics.sentinels import Length
+
+
+class Cost(Metric):
+    """Characters of the response: the fewer the better; "?" cannot be scored."""
+
+    name = "cost"
+    summary = "characters"
+    higher_is_better = False
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        texts = [e.response.text for e in exchanges]
+        return [(Score.unscored("a question") if t == "?" else Score.of(len(t)),) for t in texts]
+
+
+def dialogue(name: str | None, *turns: tuple[str, str], **fields: Any) -> dict[str, Any]:
+    spoken = [{"speaker": speaker, "text": text} for speaker, text in turns]
+    return {**({"id": name} if name else {}), "turns": spoken, **fields}
+
+
+def row(context: str, response: str, **fields: Any) -> dict[str, Any]:
+    return {"context": [context], "response": response, **fields}
+
+
+def write(path: Path, records: Sequence[Any]) -> str:
+    lines = [r if isinstance(r, str) else json.dumps(r) for r in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def result_of(tmp_path: Path, a: list[Any], b: list[Any], metric: type[Metric] = Length, **o: Any):
+    sides = [
+        read_responses(write(tmp_path / f"{name}.jsonl", records), o.get("speaker"))
+        for name, records in (("a", a), ("b", b))
+    ]
+    with ScoreStore(":memory:") as store:
+        return compare(*sides, [metric(Engines())], store, seed=o.get("seed", 0))
+
+
+def pairs_of(tmp_path: Path, a: list[Any], b: list[Any], speaker: str | None = None):
+    """Texts of the responses that are partners."""
+    one, other = (
+        read_responses(write(tmp_path / f"{name}.jsonl", records), speaker).items
+        for name, records in (("a", a), ("b", b))
+    )
+    return [
+        (one[i].exchange.response.text, other[j].exchange.response.text)
+        for i, j in partners(one, other)
+    ]
+
+
+def test_partners_answer_the_same_user_whatever_the_systems_said(tmp_path: Path) -> None:
+    a = [dialogue("d", ("user", "Hi"), ("old", "Yes?"), ("user", "Tea"), ("old", "No"))]
+    b = [dialogue("d", ("user", "Hi"), ("new", "Hello"), ("user", "Tea"), ("new", "Sure"))]
+    # The user's second turn answers another system turn, so it has no partner.
+    assert pairs_of(tmp_path, a, b) == [("Yes?", "Hello"), ("No", "Sure")]
+
+
+def test_partners_end_where_the_user_says_something_else(tmp_path: Path) -> None:
+    a = [dialogue("d", ("u", "Hi"), ("s", "A1"), ("u", "Tea"), ("s", "A2"))]
+    b = [dialogue("d", ("u", "Hi"), ("s", "B1"), ("u", "Milk"), ("s", "B2"))]
+    assert pairs_of(tmp_path, a, b, speaker="s") == [("A1", "B1")]
+
+
+def test_roles_decide_who_the_user_is(tmp_path: Path) -> None:
+    def messages(*replies: str) -> dict[str, Any]:
+        said = [("user", "Hi"), ("assistant", replies[0]), ("assistant", replies[1])]
+        return {"id": "d", "messages": [{"role": r, "content": text} for r, text in said]}
+
+    a, b = [messages("A1", "A2")], [messages("B1", "B2")]
+    assert pairs_of(tmp_path, a, b, speaker="system") == [("A1", "B1"), ("A2", "B2")]
+
+
+def test_partners_need_the_same_dialogue(tmp_path: Path) -> None:
+    a = [dialogue("d1", ("u", "Hi"), ("s", "A"))]
+    assert pairs_of(tmp_path, a, [dialogue("d2", ("u", "Hi"), ("s", "B"))]) == []
+    assert pairs_of(tmp_path, a, [dialogue("d1", ("u", "Hi"), ("s", "B"))]) == [("A", "B")]
+
+
+def test_dialogues_without_ids_are_told_by_their_line(tmp_path: Path) -> None:
+    def records(name: str) -> list[Any]:
+        return [dialogue(None, ("u", "Hi"), ("s", f"{name}{i}")) for i in range(3)]
+
+    assert pairs_of(tmp_path, records("A"), records("B")) == [
+        ("A0", "B0"), ("A1", "B1"), ("A2", "B2"),
+    ]  # fmt: skip
+
+
+def test_rows_pair_by_context_in_order_of_occurrence(tmp_path: Path) -> None:
+    a = [row("Hi", "A1"), row("Bye", "A2"), row("Hi", "A3"), row("Hi", "A4")]
+    b = [row("Bye", "B1"), row("Hi", "B2", id="x"), row("Hi", "B3"), row("So?", "B4")]
+    assert pairs_of(tmp_path, a, b) == [("A1", "B2"), ("A2", "B1"), ("A3", "B3")]
+
+
+def test_rows_of_one_context_or_one_id_are_one_cluster(tmp_path: Path) -> None:
+    records = [
+        row("Hi", "1", id="x"), row("Bye", "2", id="x"), row("Bye", "3", id="y"), row("So?", "4"),
+    ]  # fmt: skip
+    responses = read_responses(write(tmp_path / "a.jsonl", records))
+    first, second, third, fourth = (item.cluster for item in responses.items)
+    assert first == second == third != fourth
+    assert responses.clusters == 2
+
+
+def test_a_file_is_its_own_partner_even_if_very_long(tmp_path: Path) -> None:
+    turns = [("us"[i % 2], f"turn {i % 7}") for i in range(3000)]
+    path = write(tmp_path / "a.jsonl", [dialogue("d", *turns)])
+    items = read_responses(path).items
+    assert partners(items, items) == [(i, i) for i in range(2999)]
+
+
+def test_paired_by_hand(tmp_path: Path) -> None:
+    # words of a: 1, 2, 3, 1; of b: 3, 2, 4, 5; b - a: 2, 0, 1, 4
+    a = [row("1", "x"), row("2", "x x"), row("3", "x x x"), row("4", "x")]
+    b = [row("1", "x x x"), row("2", "y y"), row("3", "x x x x"), row("4", "x x x x x")]
+    result = result_of(tmp_path, a, b)
+    (column,) = result.columns
+    assert result.pairs == 4
+    assert (column.mean_a, column.mean_b) == (1.75, 3.5)
+    assert column.difference.value == 1.75
+    assert column.difference.low < 1.75 < column.difference.high
+    assert column.win_rate.value == 3.5 / 4
+    # Of the 16 ways to swap four pairs, those that swap the three that differ, or none of
+    # them, reach the observed sum: 4 of 16.
+    assert column.p == pytest.approx(0.25, abs=0.02)
+    assert [(e.a, e.b, e.context) for e in column.examples] == [
+        ("x", "x x x x x", "4"), ("x", "x x x", "1"), ("x x x", "x x x x", "3"),
+    ]  # fmt: skip
+
+
+def test_where_less_is_better_the_difference_keeps_its_sign_and_wins_turn(tmp_path: Path) -> None:
+    a = [row(str(i), "xxxx") for i in range(6)] + [row("q", "?")]
+    b = [row(str(i), "x" * (i % 2 + 1)) for i in range(6)] + [row("q", "x")]
+    (column,) = result_of(tmp_path, a, b, Cost).columns
+    assert column.difference.value == -2.5
+    assert -3 <= column.difference.low < -2.5 < column.difference.high <= -2
+    assert column.difference.n == 6
+    assert (column.mean_a, column.mean_b) == (4, 1.5)  # the pair with "?" does not count
+    assert column.win_rate.value == 1
+    assert column.unscored == {"a question": 1}
+
+
+def test_responses_without_a_partner_are_left_out_of_a_paired_comparison(tmp_path: Path) -> None:
+    a = [row(str(i), "x") for i in range(5)]
+    b = [row(str(i), "x x") for i in range(4)] + [row("else", "x " * 50)]
+    result = result_of(tmp_path, a, b)
+    assert (result.pairs, result.a.responses, result.b.responses) == (4, 5, 5)
+    assert result.columns[0].difference.value == 1
+
+
+@pytest.mark.parametrize(("shared", "pairs"), [(2, None), (3, 3)])
+def test_few_partners_make_no_paired_comparison(
+    tmp_path: Path, shared: int, pairs: int | None
+) -> None:
+    a = [row(str(i), "x") for i in range(3)]
+    b = [row(str(i) if i < shared else f"b{i}", "x x") for i in range(5)]
+    assert result_of(tmp_path, a, b).pairs == pairs
+
+
+def test_unpaired_by_hand(tmp_path: Path) -> None:
+    a = [row(f"a{i}", "x " * n) for i, n in enumerate([1, 2, 3])]
+    b = [row(f"b{i}", "x " * n) for i, n in enumerate([2, 4, 6, 8])]
+    result = result_of(tmp_path, a, b)
+    (column,) = result.columns
+    assert result.pairs is None
+    assert (column.mean_a, column.mean_b, column.difference.value) == (2, 5, 3)
+    # b above a in 2: (1), 4: (1,2,3), 6 and 8 likewise: 10 of 12; 2 ties with 2: half.
+    assert column.win_rate.value == pytest.approx(10.5 / 12)
+    shown = [(e.score_a, e.score_b) for e in column.examples]
+    assert shown == [(1, None), (2, None), (3, None), (None, 2), (None, 4), (None, 6), (None, 8)]
+
+
+def test_worst_of_each_where_less_is_better(tmp_path: Path) -> None:
+    a = [row(f"a{i}", "x" * (i + 1)) for i in range(8)]
+    b = [row(f"b{i}", "x" * (i + 1)) for i in range(8)]
+    (column,) = result_of(tmp_path, a, b, Cost).columns
+    assert [e.score_a for e in column.examples[:EXAMPLES]] == [8, 7, 6, 5, 4]
+    assert [e.score_b for e in column.examples[EXAMPLES:]] == [8, 7, 6, 5, 4]
+
+
+def test_interval_and_p_respect_dialogues(tmp_path: Path) -> None:
+    """Twenty responses in two dialogues say much less than in twenty."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(1, 9, 20)
+
+    def records(per_dialogue: int, more: int) -> list[Any]:
+        return [
+            row(f"c{i}", "x " * int(n + more * (1 + i % 2)), id=f"d{i // per_dialogue}")
+            for i, n in enumerate(words)
+        ]
+
+    alone = result_of(tmp_path, records(1, 0), records(1, 1)).columns[0]
+    together = result_of(tmp_path, records(10, 0), records(10, 1)).columns[0]
+    assert alone.difference.value == together.difference.value == 1.5
+    assert alone.p < 0.001
+    assert together.p == pytest.approx(0.5, abs=0.03)  # two dialogues can be swapped in 4 ways
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=2, max_size=12))
+def test_swapping_the_files_turns_the_answer(counts: list[tuple[int, int]]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        a = [row(str(i), "x " * n) for i, (n, _) in enumerate(counts)]
+        b = [row(str(i), "x " * n) for i, (_, n) in enumerate(counts)]
+        (there,) = result_of(Path(folder), a, b).columns
+        (back,) = result_of(Path(folder), b, a).columns
+    differences = [second - first for first, second in counts]
+    assert there.difference.value == pytest.approx(np.mean(differences), abs=1e-12)
+    assert back.difference.value == pytest.approx(-np.mean(differences), abs=1e-12)
+    assert there.win_rate.value == pytest.approx(1 - back.win_rate.value)
+    assert there.p == back.p
+
+
+def test_same_seed_same_result(tmp_path: Path) -> None:
+    a = [row(str(i), "x " * (i % 5 + 1)) for i in range(20)]
+    b = [row(str(i), "x " * (i % 3 + 1)) for i in range(20)]
+    assert result_of(tmp_path, a, b, seed=3) == result_of(tmp_path, a, b, seed=3)
+    assert result_of(tmp_path, a, b, seed=3).columns[0].p != pytest.approx(
+        result_of(tmp_path, a, b, seed=4).columns[0].p, abs=1e-9
+    )
+
+
+def test_bad_records_are_counted_and_nothing_to_compare_is_an_error(tmp_path: Path) -> None:
+    result = result_of(tmp_path, [row("1", "x"), "{bad", row("2", "y")], [row("1", "x")])
+    assert (result.a.records, result.a.rejected, result.b.rejected) == (3, 1, 0)
+    with pytest.raises(CauserieError, match=r"b\.jsonl has no response .*--speaker"):
+        result_of(tmp_path, [row("1", "x")], ["{bad"])
+
+
+def test_one_dialogue_has_a_difference_and_no_interval(tmp_path: Path) -> None:
+    (column,) = result_of(tmp_path, [row("1", "x")], [row("1", "x x")]).columns
+    assert (column.difference.value, column.difference.low) == (1, None)
+    assert "two dialogues" in (column.difference.reason or "")
+
+
+def test_everything_goes_to_json(tmp_path: Path) -> None:
+    result = result_of(tmp_path, [row("1", "?")], [row("1", "?")], Cost)
+    data = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert data["columns"][0]["difference"]["value"] is None
+    assert data["a"]["responses"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("density < -0.1", Condition("density", "<", -0.1)),
+        ("density<-0.1", Condition("density", "<", -0.1)),
+        ("  fed.error-recovery  >  1e-3 ", Condition("fed.error-recovery", ">", 1e-3)),
+    ],
+)
+def test_conditions(text: str, expected: Condition) -> None:
+    assert parse_condition(text, ["density", "fed.error-recovery"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "cannot be read"),
+        ("density", "cannot be read"),
+        ("density <= -0.1", "cannot be read"),
+        ("density = 1", "cannot be read"),
+        ("density < 1 2", "cannot be read"),
+        ("0.1 < density < 1", "cannot be read"),
+        ("density < low", "write a number"),
+        ("density < nan", "write a number"),
+        ("density > inf", "write a number"),
+        ("bleu < 1", "use one of density"),
+    ],
+)
+def test_bad_conditions_are_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(CauserieError, match=message):
+        parse_condition(text, ["density"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds", "surely"),
+    [
+        ("d < 0", True, False),
+        ("d < 0.6", True, True),
+        ("d > -2", True, False),
+        ("d > -3", True, True),
+        ("d > 0", False, False),
+        ("d < -0.5", False, False),
+    ],
+)
+def test_when_a_condition_holds(condition: str, holds: bool, surely: bool) -> None:
+    difference = Estimate(-0.5, 10, low=-2.5, high=0.5)
+    parsed = parse_condition(condition, ["d"])
+    assert parsed.holds(difference) is holds
+    assert parsed.holds(difference, significant=True) is surely
+
+
+def test_a_condition_on_no_number_cannot_be_told() -> None:
+    condition = Condition("d", "<", 0)
+    assert condition.holds(Estimate(None, 0, reason="nothing")) is None
+    assert condition.holds(Estimate(-1.0, 1), significant=True) is None

@@ -1,0 +1,175 @@
+"""The robustness probe on attacks small enough to count by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causerie.bench.probe import probe_markdown, run_probe
+from causerie.bench.scores import ScoreStore
+from causerie.dialogue import Exchange
+from causerie.engines import Engines
+from causerie.errors import CauserieError
+from causerie.metrics.base import Metric, Score, Scores
+from causerie.metrics.ngrams import Bleu
+from causerie.metrics.sentinels import Length
+
+
+class Shortness(Metric):
+    """Words of the response, the fewer the better."""
+
+    name = "shortness"
+    summary = "few words"
+    higher_is_better = False
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        return [(Score.of(len(e.response.text.split())),) for e in exchanges]
+
+
+class Seen(Metric):
+    """Keeps what it was asked to score."""
+
+    name = "seen"
+    summary = "everything"
+
+    def __init__(self, engines: Engines) -> None:
+        super().__init__(engines)
+        self.asked: list[tuple[tuple[str, ...], str]] = []
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        self.asked += [(tuple(t.text for t in e.context), e.response.text) for e in exchanges]
+        return [(Score.of(0.0),) for _ in exchanges]
+
+
+def attack(context: str, answer: str, corrupted: str) -> dict[str, Any]:
+    return {
+        "context": [{"speaker": "A", "text": context}],
+        "answer": answer,
+        "adversarial": corrupted,
+    }
+
+
+def write(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> None:
+    lines = [json.dumps({"id": f"{name}-{i}", **record}) for i, record in enumerate(records)]
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def probe(folder: Path, metrics: Sequence[type[Metric]] = (Length,), **options: Any):
+    engines = Engines()
+    with ScoreStore(":memory:") as store:
+        return run_probe([m(engines) for m in metrics], folder, store, **options)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(
+        tmp_path,
+        "ner",
+        [
+            attack("one?", "a b c", "a"),  # longer
+            attack("one?", "a b", "a b c"),  # shorter
+            attack("two?", "a b", "c d"),  # as long
+            attack("three?", "a b c d", "c d"),  # longer
+        ],
+    )
+    write(tmp_path, "ner_neutral", [attack("one?", "a b", "c d"), attack("two?", "a", "b c")])
+    return tmp_path
+
+
+def test_accuracy_by_hand_with_ties_half(folder: Path) -> None:
+    result = probe(folder, (Length, Shortness), attacks=["ner", "ner_neutral"])
+    ner, neutral = result.attacks
+    assert (ner.name, ner.control, ner.items, ner.clusters) == ("ner", False, 4, 3)
+    assert ner.accuracy["length"].value == 2.5 / 4
+    assert ner.accuracy["shortness"].value == 1.5 / 4
+    assert ner.accuracy["length"].n == 4
+    assert ner.accuracy["length"].low < 2.5 / 4 < ner.accuracy["length"].high
+    assert (neutral.name, neutral.control) == ("ner_neutral", True)
+    assert neutral.accuracy["length"].value == 0.25
+    assert [c.higher_is_better for c in result.columns] == [True, False]
+
+
+def test_random_answers_come_from_another_context(folder: Path) -> None:
+    engines = Engines()
+    metric = Seen(engines)
+    with ScoreStore(":memory:") as store:
+        (result,) = run_probe([metric], folder, store, attacks=["random"]).attacks
+    true = {
+        (("one?",), "a b c"), (("one?",), "a b"), (("two?",), "a b"), (("three?",), "a b c d"),
+        (("two?",), "a"),
+    }  # fmt: skip
+    assert true <= set(metric.asked)
+    drawn = set(metric.asked) - true
+    assert drawn
+    for context, answer in drawn:
+        assert (context, answer) not in true
+        assert any(answer == other for at, other in true if at != context)
+    assert (result.items, result.clusters, result.sha256) == (5, 3, "")
+    assert result.accuracy["seen"].value == 0.5
+
+
+def test_without_names_all_of_the_folder_with_random_last(folder: Path) -> None:
+    write(folder, "personachat.ner", [attack("a?", "x", "y y"), attack("b?", "z z z", "y")])
+    names = [attack.name for attack in probe(folder).attacks]
+    assert names == ["ner", "ner_neutral", "random", "personachat.ner", "personachat.random"]
+
+
+def test_sample_is_fixed_by_the_seed(folder: Path) -> None:
+    write(folder, "dullness", [attack(f"{i}?", "a " * (i + 1), "b") for i in range(40)])
+
+    def asked(seed: int) -> set[tuple[tuple[str, ...], str]]:
+        metric = Seen(Engines())
+        with ScoreStore(":memory:") as store:
+            options = {"attacks": ["dullness"], "max_items": 10, "seed": seed}
+            (result,) = run_probe([metric], folder, store, **options).attacks
+        assert (result.items, result.of_items) == (10, 40)
+        return set(metric.asked)
+
+    assert asked(1) == asked(1) != asked(2)
+
+
+def test_a_metric_that_cannot_score_has_a_reason(folder: Path) -> None:
+    result = probe(folder, (Bleu,), attacks=["ner"])
+    accuracy = result.attacks[0].accuracy["bleu"]
+    assert (accuracy.value, accuracy.reason) == (None, "no pair has a score on both sides")
+    text = probe_markdown(result)
+    assert "| bleu | – |  |" in text
+    (reason,) = result.attacks[0].unscored["bleu"]
+    assert f"`bleu` has no number on some sets: {reason}." in text
+
+
+def test_markdown_keeps_controls_apart(folder: Path) -> None:
+    text = probe_markdown(probe(folder, (Length, Shortness), attacks=["ner", "ner_neutral"]))
+    attacks, controls = text.split("### Controls: DailyDialog")
+    assert "### Attacks: DailyDialog" in attacks
+    assert "ner (n=4)" in attacks
+    assert "ner neutral" not in attacks
+    assert "ner neutral (n=2)" in controls
+    assert "0.5 is right" in attacks  # said before the controls begin
+    assert "| *length* | 0.62 [" in attacks
+    assert "| shortness | 0.38 [" in attacks
+
+
+def test_results_go_to_json(folder: Path) -> None:
+    result = probe(folder, (Bleu, Length))
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["attacks"][0]["items"] == 4
+
+
+@pytest.mark.parametrize(
+    ("attacks", "message"),
+    [(["nre"], "did you mean ner"), (["pronoun"], "is not in"), (["personachat.random"], "leave")],
+)
+def test_what_is_not_there(folder: Path, attacks: list[str], message: str) -> None:
+    with pytest.raises(CauserieError, match=message):
+        probe(folder, attacks=attacks)
+
+
+def test_a_folder_without_attacks(tmp_path: Path) -> None:
+    with pytest.raises(CauserieError, match="has no adversarial set"):
+        probe(tmp_path)
+    with pytest.raises(CauserieError, match="there is no folder"):
+        probe(tmp_path / "none")

@@ -1,0 +1,330 @@
+"""Our numbers in the papers' tables, on sets small enough to work out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nltk.metrics.agreement import AnnotationTask
+from scipy import stats
+
+from causerie.bench import reproduce as room
+from causerie.bench.printed import PAPERS
+from causerie.bench.reproduce import Ours, Reproduction, reproduce
+from causerie.bench.reproduction import reproduction_markdown, reproduction_text
+from causerie.bench.scores import ScoreStore
+from causerie.dialogue import Exchange
+from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level, Metric, Score, Scores
+
+# ROUGE-L of these with the human response "a b c d", by hand: 2 * common / all words.
+TEXTS = {"human": "a b c d", "near": "a b c z", "half": "a b y z", "far": "x y"}
+ROUGE = {"human": 1.0, "near": 6 / 8, "half": 4 / 8, "far": 0.0}
+
+# Votes of two annotators on three pairs of two contexts; which system stood at each place.
+PAIRS = {
+    "one": [
+        ("near", "human", ["B", "both good"]),
+        ("near", "half", ["A", "both bad"]),
+        ("half", "human", ["B", "A"]),
+    ],
+    "two": [
+        ("far", "human", ["A", "B"]),
+        ("far", "near", ["both good", "B"]),
+        ("near", "human", ["A", "A"]),
+    ],
+}
+# "A", "B" give one point, "both good" one to either; summed over pairs and annotators.
+POINTS = {
+    ("one", "near"): 2, ("one", "human"): 3, ("one", "half"): 1,
+    ("two", "far"): 2, ("two", "human"): 1, ("two", "near"): 4,
+}  # fmt: skip
+
+
+def write(folder: Path, name: str, records: Sequence[Mapping[str, Any]]) -> None:
+    lines = [json.dumps(record) for record in records]
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_pairs(folder: Path, name: str, dimension: str = "relevance") -> None:
+    write(
+        folder,
+        name,
+        [
+            {
+                "id": f"{context}-{i}",
+                "level": "pair",
+                "context": [{"speaker": "A", "text": context}],
+                "a": {"system": a, "text": TEXTS[a]},
+                "b": {"system": b, "text": TEXTS[b]},
+                "judgements": [{dimension: vote} for vote in votes],
+            }
+            for context, pairs in PAIRS.items()
+            for i, (a, b, votes) in enumerate(pairs)
+        ],
+    )
+
+
+def write_grade(folder: Path) -> list[tuple[str, float, int]]:
+    """Responses of two systems: text, ROUGE-L, rating."""
+    responses = [("near", 3), ("half", 4), ("far", 1), ("human", 5), ("half", 2)]
+    records, known = [], []
+    for i, (kind, rating) in enumerate(responses * 2):
+        system = "transformer_ranker" if i < len(responses) else "transformer_generator"
+        # The generator's ratings are turned round, so that its cells differ.
+        given = rating if i < len(responses) else 6 - rating + (i == 5)
+        known.append((system, ROUGE[kind], given))
+        records.append(
+            {
+                "id": f"r{i}",
+                "level": "turn",
+                "system": system,
+                "context": [{"speaker": "A", "text": f"Context {i}."}],
+                "response": {"speaker": "B", "text": TEXTS[kind]},
+                "reference": TEXTS["human"],
+                "ratings": {"coherence": [given, given]},
+            }
+        )
+    write(folder, "grade_dailydialog", records)
+    return known
+
+
+def run(paper: str, folder: Path, metrics: Sequence[str] | None = ("rouge",)) -> Reproduction:
+    engines = Engines(Settings(models_dir=folder / "no models", offline=True))
+    with ScoreStore(":memory:") as store:
+        return reproduce(paper, folder, store, engines, metrics=metrics)
+
+
+def cells(reproduction: Reproduction, number: str, method: str, block: int = 0) -> dict[str, Ours]:
+    table = next(t for t in reproduction.tables if t.printed.number == number)
+    printed, ours = table.printed.blocks[block], table.ours[block]
+    place = [row.method for row in printed.rows].index(method)
+    return {c.label: cell for c, cell in zip(printed.columns, ours[place], strict=True)}
+
+
+def value(cell: Ours) -> float:
+    assert cell.estimate is not None
+    assert cell.estimate.value is not None
+    return cell.estimate.value
+
+
+def test_causalscores_table_3_by_hand(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "pairwise_dream")
+    row = cells(run("causalscore", tmp_path), "3", "ROUGE")
+    scores = [ROUGE[system] for _, system in POINTS]
+    points = list(POINTS.values())
+    assert value(row["DREAM Pearson"]) == pytest.approx(np.corrcoef(scores, points)[0, 1])
+    assert value(row["DREAM Spearman"]) == pytest.approx(stats.spearmanr(scores, points).statistic)
+    preferred = [
+        (vote == "A", ROUGE[a] - ROUGE[b])
+        for pairs in PAIRS.values()
+        for a, b, votes in pairs
+        for vote in votes
+        if vote in ("A", "B")
+    ]
+    expected = stats.pointbiserialr(*zip(*preferred, strict=True)).statistic
+    assert value(row["DREAM Point-Biserial"]) == pytest.approx(expected)
+    triples = [
+        (annotator, f"{context}{i}", vote)
+        for context, pairs in PAIRS.items()
+        for i, (a, b, votes) in enumerate(pairs)
+        for annotator, vote in enumerate([*votes, "A" if ROUGE[a] > ROUGE[b] else "B"])
+    ]
+    assert value(row["DREAM IAA"]) == pytest.approx(AnnotationTask(triples).alpha())
+
+
+def test_what_is_missing_has_a_footnote(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "pairwise_dream")
+    found = run("causalscore", tmp_path, metrics=None)
+
+    def note(number: str, method: str, label: str, block: int = 0) -> str:
+        footnote = cells(found, number, method, block)[label].footnote
+        assert footnote is not None
+        return found.footnotes[footnote - 1]
+
+    assert "'pairwise_msc' is not in" in note("3", "ROUGE", "MSC Pearson")
+    assert "no ratings of 'overall'" in note("3", "ROUGE", "DREAM Pearson", block=1)
+    assert note("3", "CausalScore", "DREAM Pearson") == "The metric `causalscore` is not installed."
+    assert "`bertscore` cannot be used" in note("3", "BERTScore", "DREAM Pearson")
+    assert cells(found, "3", "BLEURT")["DREAM Pearson"] == Ours()  # no such metric anywhere
+    assert len(found.footnotes) == len(set(found.footnotes))
+
+
+def test_metrics_that_were_not_asked_for_stay_empty_without_a_word(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "pairwise_dream")
+    found = run("causalscore", tmp_path)
+    assert set(cells(found, "3", "BLEU").values()) == {Ours()}
+    assert "The metric `causalscore` is not installed." not in found.footnotes
+    assert found.signature.split()[1:2] == ["rouge"]
+
+
+def test_grades_table_is_cut_by_system_and_averaged(tmp_path: Path) -> None:
+    known = write_grade(tmp_path)
+    row = cells(run("grade", tmp_path), "1", "ROUGE")
+    expected = {}
+    for label, system in (
+        ("Transformer-Ranker", "transformer_ranker"),
+        ("Transformer-Generator", "transformer_generator"),
+    ):
+        scores, ratings = zip(*[(s, r) for name, s, r in known if name == system], strict=True)
+        expected[f"{label} Pearson"] = np.corrcoef(scores, ratings)[0, 1]
+        expected[f"{label} Spearman"] = stats.spearmanr(scores, ratings).statistic
+    assert {label: value(cell) for label, cell in row.items() if label != "Average"} == (
+        pytest.approx(expected)
+    )
+    assert value(row["Average"]) == pytest.approx(np.mean(list(expected.values())))
+    assert len(set(np.round(list(expected.values()), 6))) == 4
+
+
+def test_an_average_of_some_cells_is_none(tmp_path: Path) -> None:
+    write_grade(tmp_path)
+    path = tmp_path / "grade_dailydialog.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines[:5]) + "\n", encoding="utf-8")
+    row = cells(run("grade", tmp_path), "1", "ROUGE")
+    assert value(row["Transformer-Ranker Pearson"])
+    assert row["Transformer-Generator Pearson"].footnote
+    assert row["Average"] == Ours()
+
+
+class Dimensions(Metric):
+    """Stands in for FED: dimensions of its own, lower is better."""
+
+    name = "fed"
+    summary = "stand-in"
+    higher_is_better = False
+
+    def dimensions(self, level: Level) -> tuple[str, ...]:
+        return ("semantically-appropriate", "interesting", "overall")
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        numbers = [int(e.response.text) for e in exchanges]
+        return [tuple(map(Score.of, (n, (n - 2) ** 2, n % 2))) for n in numbers]
+
+
+class Broken(Metric):
+    name = "cpmi"
+    summary = "stand-in"
+    tries = 0
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        type(self).tries += 1
+        raise CauserieError("its weights are not here: fetch them")
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Metric]]:
+    """The registry as it will be once these metrics are installed."""
+    metrics: dict[str, type[Metric]] = {"fed": Dimensions, "cpmi": Broken}
+    monkeypatch.setattr(room.registry, "names", lambda: tuple(metrics))
+    monkeypatch.setattr(room.registry, "find", lambda name: metrics[name])
+    monkeypatch.setattr(room.registry, "load", lambda name, engines: metrics[name](engines))
+    Broken.tries = 0
+    return metrics
+
+
+def write_fed(folder: Path) -> None:
+    ratings = [3, 1, 2, 0]
+    write(
+        folder,
+        "fed_turn",
+        [
+            {
+                "id": f"f{i}",
+                "level": "turn",
+                "context": [{"speaker": "user", "text": f"Say {i}."}],
+                "response": {"speaker": "system", "text": str(i)},
+                "ratings": {d: [rating] for d in ("Interesting", "Semantically appropriate")},
+            }
+            for i, rating in enumerate(ratings)
+        ],
+    )
+
+
+def test_dimensions_meet_by_name_and_direction_is_corrected(
+    tmp_path: Path, stand_ins: dict[str, type[Metric]]
+) -> None:
+    write_fed(tmp_path)
+    row = cells(run("cpmi", tmp_path, ["fed"]), "1", "FED*")
+    ratings = [3, 1, 2, 0]
+    appropriate = stats.spearmanr([0, -1, -2, -3], ratings).statistic
+    interesting = stats.spearmanr([-4, -1, 0, -1], ratings).statistic
+    assert value(row["Semantically appropriate"]) == pytest.approx(appropriate)
+    assert value(row["Interesting"]) == pytest.approx(interesting)
+    assert appropriate != interesting
+
+
+def test_a_metric_that_cannot_run_is_tried_once_and_told(
+    tmp_path: Path, stand_ins: dict[str, type[Metric]]
+) -> None:
+    write_fed(tmp_path)
+    found = run("cpmi", tmp_path, None)
+    footnote = cells(found, "1", "FED + C-PMI")["Interesting"].footnote
+    assert footnote is not None
+    assert "weights are not here: fetch them" in found.footnotes[footnote - 1]
+    assert Broken.tries == 1
+    assert value(cells(found, "1", "FED")["Interesting"])
+
+
+def test_text_shows_printed_and_ours_in_the_papers_unit(
+    tmp_path: Path, stand_ins: dict[str, type[Metric]]
+) -> None:
+    write_fed(tmp_path)
+    found = run("cpmi", tmp_path, ["fed"])
+    expected = 100 * stats.spearmanr([-4, -1, 0, -1], [3, 1, 2, 0]).statistic
+    for text in (reproduction_text(found), reproduction_markdown(found)):
+        assert f"32.5 / {expected:.1f}" in text
+        assert found.paper.differs in text
+        assert "[1] " in text
+
+
+def test_text_fits_the_width_and_loses_nothing(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "pairwise_dream")
+    found = run("causalscore", tmp_path)
+    text = reproduction_text(found, width=80)
+    table = text.split("Table 3")[1].split("Table 5")[0]
+    assert max(len(line) for line in table.splitlines() if "BLEURT" in line) <= 80
+    for table_ in found.tables:
+        for block in table_.printed.blocks:
+            for column in block.columns:
+                assert column.label in text
+            for row in block.rows:
+                assert all(cell.printed in text for cell in row.cells)
+
+
+def test_markdown_rows_have_the_columns_of_their_head(tmp_path: Path) -> None:
+    write_pairs(tmp_path, "pairwise_dream")
+    text = reproduction_markdown(run("causalscore", tmp_path))
+    widths = [
+        {line.count("|") for line in part.splitlines() if line.startswith("|")}
+        for part in text.split("\n\n")
+        if part.startswith("|")
+    ]
+    assert len(widths) == 16
+    assert all(len(width) == 1 for width in widths)
+    assert "0.294\\*" in text
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_paper_works_without_data(tmp_path: Path, paper: str) -> None:
+    found = run(paper, tmp_path, metrics=None)
+    assert all(
+        cell.estimate is None for table in found.tables for block in table.ours
+        for row in block for cell in row
+    )  # fmt: skip
+    assert found.footnotes
+    assert found.paper.title in reproduction_markdown(found)
+
+
+def test_unknown_names(tmp_path: Path) -> None:
+    with pytest.raises(CauserieError, match="there is no paper 'gread'"):
+        run("gread", tmp_path)
+    with pytest.raises(CauserieError, match=r"unknown metric 'ruoge'.*rouge"):
+        run("grade", tmp_path, ["ruoge"])
+    with pytest.raises(CauserieError, match="there is no folder"):
+        run("grade", tmp_path / "none")

@@ -1,0 +1,140 @@
+"""Perplexity and relevance against the plain model on the rendered chat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.metrics.likelihood import Perplexity, Relevance
+
+DIALOGUES = (
+    Dialogue(
+        "two",
+        (
+            Turn("anna", "Hello! How are you doing today?"),
+            Turn("bot", "I am fine, thanks. And you?"),
+            Turn("anna", "שלום! I went hiking."),
+            Turn("bot", "Which trail did you take?"),
+        ),
+    ),
+    Dialogue(
+        "roles",
+        (
+            Turn("x", "Do you like music?", "user"),
+            Turn("y", "I don't know.", "system"),
+            Turn("x", "What do you mean?", "user"),
+        ),
+    ),
+    Dialogue("same", (Turn("a", "Hm."), Turn("a", "Hm."), Turn("b", "Hm."))),
+)
+EXCHANGES = [exchange for dialogue in DIALOGUES for exchange in dialogue.exchanges()]
+
+
+@pytest.fixture(scope="module")
+def engines(tiny_llama) -> Engines:
+    return Engines(Settings(lm=str(tiny_llama)))
+
+
+def expected(engines: Engines, exchange: Exchange, context: tuple[Turn, ...]) -> float:
+    """Mean log-likelihood of the response and its end of turn, from one plain forward pass."""
+    backbone = engines.likelihood.backbone
+
+    def chat(turns):
+        roles = {"user": "user", "system": "assistant"}
+        messages = [{"role": roles[exchange.role_of(t)], "content": t.text} for t in turns]
+        rendered = backbone.tokenizer.apply_chat_template(messages, tokenize=False)
+        return backbone.tokenizer(rendered, add_special_tokens=False)["input_ids"]
+
+    role = "user" if exchange.role_of(exchange.response) == "user" else "assistant"
+    header = backbone.tokenizer(f"<|im_start|>{role}\n", add_special_tokens=False)["input_ids"]
+    start = (len(chat(context)) if context else 0) + len(header)
+    tokens = chat((*context, exchange.response))[:-1]  # without the line break after the end
+    with torch.inference_mode():
+        log_probs = backbone.model(torch.tensor([tokens])).logits[0].double().log_softmax(-1)
+    scored = [float(log_probs[i - 1, tokens[i]]) for i in range(start, len(tokens))]
+    return sum(scored) / len(scored)
+
+
+def test_perplexity(engines):
+    for exchange, (score,) in zip(
+        EXCHANGES, Perplexity(engines).score_exchanges(EXCHANGES), strict=True
+    ):
+        wanted = math.exp(-expected(engines, exchange, exchange.context))
+        assert score.value == pytest.approx(wanted, rel=1e-3)
+
+
+def test_relevance(engines):
+    metric = Relevance(engines)
+    assert metric.columns("turn") == ("relevance.likelihood", "relevance.gain")
+    for exchange, (likelihood, gain) in zip(
+        EXCHANGES, metric.score_exchanges(EXCHANGES), strict=True
+    ):
+        given = expected(engines, exchange, exchange.context)
+        assert likelihood.value == pytest.approx(given, rel=1e-4)
+        alone = expected(engines, exchange, ())
+        assert gain.value == pytest.approx(given - alone, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", [Perplexity, Relevance])
+def test_scores_do_not_depend_on_the_batch(tiny_llama, metric):
+    whole = metric(Engines(Settings(lm=str(tiny_llama)))).score_exchanges(EXCHANGES)
+    fresh = metric(Engines(Settings(lm=str(tiny_llama))))
+    for exchange, row in reversed(list(zip(EXCHANGES, whole, strict=True))):
+        [by_itself] = fresh.score_exchanges([exchange])
+        for one, other in zip(by_itself, row, strict=True):
+            assert one.value == pytest.approx(other.value, rel=1e-4, abs=1e-5)
+
+
+def test_a_response_without_context_gains_nothing(engines):
+    opening = Exchange(DIALOGUES[0], 0)
+    [(likelihood, gain)] = Relevance(engines).score_exchanges([opening])
+    assert likelihood.value == pytest.approx(expected(engines, opening, ()), rel=1e-4)
+    assert gain.value == 0.0
+    [(perplexity,)] = Perplexity(engines).score_exchanges([opening])
+    assert perplexity.value == pytest.approx(math.exp(-likelihood.value))
+
+
+def test_no_exchanges(engines):
+    assert Perplexity(engines).score_exchanges([]) == []
+    assert Relevance(engines).score_exchanges([]) == []
+
+
+def test_nothing_to_score_is_unscored(tiny_gpt2):
+    engines = Engines(Settings(lm=str(tiny_gpt2)))
+    # The prefix gone and the turn one token long: nothing comes before it.
+    exchange = Exchange(Dialogue("d", (Turn("a", ""),)), 0)
+    engines.likelihood.format = replace(engines.likelihood.format, prefix=())
+    for metric in (Perplexity(engines), Relevance(engines)):
+        [scores] = metric.score_exchanges([exchange])
+        assert all(score.value is None and "no token" in score.reason for score in scores)
+
+
+def test_a_dialogue_far_longer_than_the_window(tiny_llama):
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    turns = tuple(Turn("ab"[i % 2], f"That is number {i}.") for i in range(300))
+    scores = Perplexity(engines).score_exchanges(Dialogue("d", turns).exchanges())
+    assert all(score.value is not None for (score,) in scores)
+    cut, seen = engines.truncation()["language model"]
+    assert seen == 299
+    assert 200 < cut < 299
+
+
+@pytest.mark.default_models
+def test_the_default_model_knows_what_fits(default_models):
+    """A sensible answer is likelier than one to another question, and gains by its history."""
+    engines = Engines(Settings())
+    question = Turn("a", "What is the capital of France?")
+    fits, does_not = (
+        Exchange(Dialogue("d", (question, Turn("b", text))), 1)
+        for text in ("The capital of France is Paris.", "I usually feed my cat twice a day.")
+    )
+    good, bad = Relevance(engines).score_exchanges([fits, does_not])
+    assert good[0].value > bad[0].value
+    assert good[1].value > bad[1].value
+    [(low,), (high,)] = Perplexity(engines).score_exchanges([fits, does_not])
+    assert low.value < high.value

@@ -1,0 +1,131 @@
+"""Metrics by name, those of other packages included: real distributions on the path."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import causerie
+from causerie import metrics
+from causerie.dialogue import Dialogue, Turn
+from causerie.errors import CauserieError
+
+SHOUT = """
+from causerie.metrics.base import Metric, Score
+
+class Shout(Metric):
+    name = "shout"
+    summary = "number of exclamation marks"
+
+    def __init__(self, engines, mark="!"):
+        super().__init__(engines)
+        self.mark = mark
+
+    def score_exchanges(self, exchanges):
+        return [(Score.of(e.response.text.count(self.mark)),) for e in exchanges]
+"""
+
+OWN = {
+    "bertscore": {"encoder", "references"},
+    "bleu": {"references"},
+    "cosine": {"encoder"},
+    "cosine-ref": {"encoder", "references"},
+    "embedding": {"encoder", "references"},
+    "length": set(),
+    "meteor": {"references"},
+    "overlap": set(),
+    "rouge": {"references"},
+    "turns": set(),
+}
+
+
+def install(folder: Path, package: str, code: str, **points: str) -> None:
+    """What pip leaves behind: a module and its metadata."""
+    (folder / f"{package}.py").write_text(code)
+    info = folder / f"{package}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[causerie.metrics]", *lines]) + "\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_own_metrics() -> None:
+    assert list(metrics.names()) == sorted(metrics.names())
+    for name, needs in OWN.items():
+        metric = metrics.find(name)
+        assert metric.name == name
+        assert metric.summary
+        assert metric.needs == needs
+        assert metric.sentinel == (name in ("length", "turns", "overlap"))
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from causerie import metrics\n"
+        "for name in metrics.names(): metrics.find(name).summary\n"
+        "print([m for m in ('torch', 'transformers', 'nltk', 'sacrebleu') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_unknown_metric() -> None:
+    with pytest.raises(CauserieError) as error:
+        metrics.find("blue")
+    assert str(error.value) == (
+        "unknown metric 'blue': did you mean bleu? causerie metrics lists them"
+    )
+    with pytest.raises(CauserieError, match=r"^unknown metric 'zzz': causerie metrics lists them$"):
+        metrics.find("zzz")
+
+
+def test_unknown_option() -> None:
+    with pytest.raises(CauserieError, match="'length' has no option 'order': it has none"):
+        causerie.load("length", order=2)
+    with pytest.raises(CauserieError, match="'bleu' has no option 'max': its options are order"):
+        causerie.load("bleu", max=2)
+
+
+def test_metric_of_another_package(site: Path) -> None:
+    install(site, "shouting", SHOUT, shout="shouting:Shout")
+    assert "shout" in metrics.names()
+    talk = Dialogue("d", (Turn("A", "Hi"), Turn("B", "Hi!!?")))
+    assert causerie.load("shout").score(talk)[0]["shout"].value == 2
+    assert causerie.load("shout", mark="?").score(talk)[0]["shout"].value == 1
+    with pytest.raises(CauserieError, match="no option 'marks': its options are mark"):
+        causerie.load("shout", marks="?")
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("import surely_not_installed", "ModuleNotFoundError: No module named 'surely_not_inst"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("", "AttributeError"),
+        ("Shout = 3", "not a subclass of causerie.Metric"),
+    ],
+)
+def test_broken_package(site: Path, code: str, complaint: str) -> None:
+    module = f"broken{abs(hash(code))}"
+    install(site, module, code, broken=f"{module}:Shout")
+    assert "broken" in metrics.names()
+    with pytest.raises(CauserieError, match=f"'broken' of package {module} ") as error:
+        metrics.find("broken")
+    assert complaint in str(error.value)
+    assert metrics.find("length").name == "length"
+
+
+def test_no_package_can_take_the_place_of_another(site: Path) -> None:
+    install(site, "hijack", SHOUT, length="hijack:Shout")
+    with pytest.raises(CauserieError, match="'length' is defined by causerie and hijack: uninst"):
+        metrics.find("length")
+    assert metrics.names().count("length") == 1

@@ -1,0 +1,80 @@
+"""The trivial metrics, against their definitions written out."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import causerie
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.text import words
+
+
+def dialogue(*texts: str) -> Dialogue:
+    return Dialogue("d", tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
+
+
+DIALOGUES = st.lists(
+    st.lists(st.text("abc .", min_size=1, max_size=9), min_size=1, max_size=8).map(
+        lambda texts: dialogue(*texts)
+    ),
+    max_size=4,
+)
+
+
+def test_length() -> None:
+    talk = dialogue("Hi.", "Hello there, you!", "...", "今日は")
+    found = [row["length"].value for row in causerie.load("length").score(talk)]
+    assert found == [3, 0, 3]
+
+
+def test_turns() -> None:
+    talk = dialogue("a", "b", "c", "d")
+    metric = causerie.load("turns")
+    assert [row["turns"].value for row in metric.score(talk)] == [1, 2, 3]
+    assert [score.value for (score,) in metric.score_dialogues([talk, dialogue("a")])] == [4, 1]
+    assert [s.value for (s,) in metric.score_dialogues([talk], speaker="A")] == [4]
+
+
+def test_overlap_examples() -> None:
+    talk = dialogue("Do you like pizza?", "Pizza is what I like, like you.", "No!", "Do I?")
+    found = [row["overlap"].value for row in causerie.load("overlap").score(talk)]
+    assert found == pytest.approx([3 / 6, 0, 1])
+
+
+@given(dialogues=DIALOGUES, data=st.data())
+def test_overlap_is_what_it_says(dialogues: list[Dialogue], data: st.DataObject) -> None:
+    exchanges = data.draw(st.permutations([e for d in dialogues for e in d.exchanges()]))
+    for exchange, (score,) in zip(
+        exchanges, causerie.load("overlap").score_exchanges(exchanges), strict=True
+    ):
+        said = [word for turn in exchange.context for word in words(turn.text)]
+        response = set(words(exchange.response.text))
+        if said and response:
+            assert score.value == sum(word in said for word in response) / len(response)
+        else:
+            assert score.value is None
+            assert score.reason == f"no words in the {'response' if said else 'context'}"
+
+
+def test_empty_context_is_unscored() -> None:
+    first = Exchange(dialogue("Hello"), 0)
+    assert causerie.load("overlap").score(first)["overlap"].reason == "no words in the context"
+    assert causerie.load("turns").score(first)["turns"].value == 0
+
+
+def test_long_dialogue_is_walked_once() -> None:
+    def taken(turns: int) -> float:
+        talk = dialogue(*(f"turn number {i} of many" for i in range(turns)))
+        exchanges = talk.exchanges()
+        start = time.perf_counter()
+        metric.score_exchanges(exchanges)
+        return time.perf_counter() - start
+
+    metric = causerie.load("overlap")
+    taken(100)
+    # Ten times the turns: ten times the time if linear, a hundred times if not.
+    assert taken(10_000) < 40 * taken(1_000)
