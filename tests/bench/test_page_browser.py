@@ -126,16 +126,27 @@ def test_the_scatter_plot_shows_the_chosen_metric(page: webdriver.Chrome) -> Non
     assert len(written) == sum(found.sample.human_written)
     words = frame.find_element(By.CSS_SELECTOR, ".said").text
     assert f"{abs(found.row('perplexity').statistics['spearman'].value):.3f}" in words  # type: ignore
-    beyond = frame.find_elements(By.CSS_SELECTOR, "circle.beyond")
-    assert f"{len(beyond)} beyond the scale" in words
-    inside = page.execute_script(
-        "const inner = arguments[0].querySelector('.plot svg svg');"
-        "const height = Number(inner.getAttribute('height'));"
-        "return [...inner.querySelectorAll('circle')].every((dot) => {"
-        " const y = Number(dot.getAttribute('cy')); return y >= 0 && y <= height; })",
-        frame,
+    assert "beyond" not in words
+
+
+@pytest.mark.parametrize(("far", "beyond"), [(1, 1), (2, 2), (10, 0)])
+def test_a_few_outliers_do_not_flatten_the_plot(
+    browser: webdriver.Chrome, tmp_path: Path, far: int, beyond: int
+) -> None:
+    scores = tuple(1000.0 if n < far else n / 100 for n in range(100))
+    people = tuple(float(n % 5) for n in range(100))
+    sample = Sample(("",) * 100, ("",) * 100, (False,) * 100, people, {"wit": scores})
+    show(browser, tmp_path, run_of(replace(small_set({"wit": 0.4}, items=100), sample=sample)))
+    heights = browser.execute_script(
+        "return [...document.querySelectorAll('.plot circle')]"
+        ".map((dot) => [dot.classList.contains('beyond'), Number(dot.getAttribute('cy'))])"
     )
-    assert inside
+    assert [outside for outside, _ in heights] == [n < beyond for n in range(100)]
+    assert all(y == 0 for outside, y in heights if outside)
+    spread = max(y for _, y in heights[far:]) - min(y for _, y in heights[far:])
+    assert (spread > 100) == (beyond > 0)
+    words = browser.find_element(By.CSS_SELECTOR, ".said").text
+    assert (f"{beyond} beyond the scale" in words) == (beyond > 0)
 
 
 def test_the_regression_line_is_least_squares(browser: webdriver.Chrome, tmp_path: Path) -> None:

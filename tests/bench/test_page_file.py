@@ -224,3 +224,18 @@ def test_a_place_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) ->
         with pytest.raises(CauserieError, match="choose another place"):
             write_page(place, run_of())
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_many_problems_with_a_file_are_counted_and_cut() -> None:
+    problems = tuple(f"line {n} is broken" for n in range(60))
+    page = build_page(run_of(replace(small_set({"wit": 0.1}), problems=problems)))
+    assert "60 problems with the file" in page
+    assert "line 49 is broken" in page
+    assert "line 50 is broken" not in page
+    assert "and 10 more" in page
+
+
+def test_a_sample_says_of_how_many() -> None:
+    page = build_page(realistic_run(("dstc9", "causalscore_dream")))
+    assert "<li>1,000 dialogues of 2,200</li>" in page
+    assert "<li>60 pairs of 120</li>" in page

@@ -24,7 +24,7 @@ from causerie.scoring.table import CHUNK_EXCHANGES
 
 def write_dialogues(path: Path, count: int, turns: int = 4, seed: int = 0) -> Path:
     rng = random.Random(seed)
-    words = "tea rain garden book night river friend song cat road".split()
+    words = ["tea", "rain", "garden", "book", "night", "river", "friend", "song", "cat", "road"]
     with open(path, "w") as file:
         for index in range(count):
             texts = [" ".join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(turns)]
@@ -49,7 +49,7 @@ def finish(run: Run, out: Path, watcher: Watcher | None = None) -> Summary:
     return summary
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -64,10 +64,10 @@ def test_continued_run_equals_uninterrupted_one(tmp_path: Path, suffix: str) -> 
 
         def die(summary: Summary, left=chunks_left) -> None:
             if next(left, None) is None:
-                raise Killed
+                raise KilledError
 
         run = make_run(data, out)
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             run.execute(Watcher(advanced=die))
         # what a crash in the middle of a write leaves behind the checkpoint
         with open(run.journal.folder / "rows.jsonl", "ab") as rows:
@@ -88,8 +88,8 @@ def test_changed_input_or_metrics_start_anew(tmp_path: Path) -> None:
 
     def interrupt(names: str = "length") -> None:
         run = make_run(data, out, names)
-        with pytest.raises(Killed):
-            run.execute(Watcher(advanced=lambda s: (_ for _ in ()).throw(Killed)))
+        with pytest.raises(KilledError):
+            run.execute(Watcher(advanced=lambda s: (_ for _ in ()).throw(KilledError)))
         run.close(keep=True)
 
     interrupt()
@@ -165,5 +165,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             [sys.executable, "-c", probe, *command], capture_output=True, text=True, check=True
         )
         peaks.append(int(done.stdout.split()[-1]))
-        assert sum(1 for _ in open(out)) == count * 2
+        assert out.read_bytes().count(b"\n") == count * 2
     assert peaks[1] < 1.1 * peaks[0], peaks

@@ -9,6 +9,7 @@ import typer
 
 from causerie._version import __version__
 from causerie.cli.bench import bench_app
+from causerie.cli.compare import compare
 from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
 from causerie.cli.score import score
@@ -24,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(score)
+app.command()(compare)
 app.command()(metrics)
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")

@@ -120,14 +120,14 @@ def run(
     from causerie.bench.results import RunOptions
     from causerie.bench.run import choose_metrics, choose_sets, execute, plan
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import _plain, console
+    from causerie.cli.console import console, plain
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     judged, absent = choose_sets(sets, data)
     loaded, unusable = choose_metrics(metrics, Engines(settings))
     for left_out in (*absent, *unusable):
-        console.print(_plain(f"left out: {left_out}"))
+        console.print(plain(f"left out: {left_out}"))
     chosen = RunOptions(max_items, resamples, permutations, seed)
     with ScoreStore(scores) as store:
         with _progress() as watch:
@@ -139,7 +139,7 @@ def run(
     written = write_results(result, out)
     _show(result)
     for path in written:
-        console.print(_plain(f"wrote {path}"))
+        console.print(plain(f"wrote {path}"))
 
 
 @bench_app.command()
@@ -215,13 +215,13 @@ def probe(
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import _plain, console
+    from causerie.cli.console import console, plain
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     loaded, unusable = choose_metrics(metrics, Engines(settings))
     for left_out in unusable:
-        console.print(_plain(f"left out: {left_out}"))
+        console.print(plain(f"left out: {left_out}"))
     chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
     with ScoreStore(scores) as store, _progress() as watch:
         result = run_probe(
@@ -291,7 +291,7 @@ def _show(result: RunResult) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from causerie.cli.console import _plain
+    from causerie.cli.console import plain
 
     table = Table(box=None, pad_edge=False)
     for heading in ("set", "statistic", "human", "first rank", "best sentinel"):
@@ -309,5 +309,5 @@ def _show(result: RunResult) -> None:
         human = judged.ceiling.get(judged.main)
         shown = "" if human is None or human.value is None else f"{human.value:.3f}"
         cells = (judged.name, judged.main, shown, ", ".join(first), "".join(trivial[:1]))
-        table.add_row(*map(_plain, cells))
+        table.add_row(*map(plain, cells))
     Console().print(table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.score import DEFAULT_METRICS, _load_metrics
+from causerie.cli.score import DEFAULT_METRICS, load_metrics
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def compare(
     from causerie.bench.gates import parse_condition
     from causerie.bench.pairing import read_responses
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import _plain, console
+    from causerie.cli.console import console, plain
     from causerie.engines import Engines, Settings
 
     if a == b == "-":
@@ -92,12 +92,12 @@ def compare(
     engines = Engines(
         Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     )
-    chosen = _load_metrics(metrics, set_ or [], engines)
+    chosen = load_metrics(metrics, set_ or [], engines)
     columns = [column for metric in chosen for column in metric.columns("turn")]
     conditions = [parse_condition(text, columns) for text in fail_if or []]
     old, new = (read_responses(path, speaker, input_format) for path in (a, b))
     for rejected in (*old.rejected, *new.rejected):
-        console.print(_plain(f"skipped {rejected}"))
+        console.print(plain(f"skipped {rejected}"))
     with ScoreStore() as store, console.status("comparing") as status:
         result = compare_responses(
             old,
@@ -153,13 +153,13 @@ def _show(result: CompareResult) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from causerie.cli.console import _plain
+    from causerie.cli.console import plain
 
     page = Console(highlight=False, soft_wrap=True)
     for name, side in (("a", result.a), ("b", result.b)):
         skipped = f", {side.rejected} of {side.records} records skipped" if side.rejected else ""
         page.print(
-            _plain(
+            plain(
                 f"{name}: {side.source}: {side.responses} responses "
                 f"in {side.dialogues} dialogues or contexts{skipped}"
             )
@@ -175,9 +175,9 @@ def _show(result: CompareResult) -> None:
     page.print(table)
     for column in result.columns:
         if column.difference.value is None:
-            page.print(_plain(f"{column.column}: no number: {column.difference.reason}"))
+            page.print(plain(f"{column.column}: no number: {column.difference.reason}"))
         for reason, count in column.unscored.items():
-            page.print(_plain(f"{column.column}: {count} unscored: {reason}"))
+            page.print(plain(f"{column.column}: {count} unscored: {reason}"))
     for column in result.columns:
         if column.examples and not column.sentinel:
             page.print(
@@ -185,9 +185,9 @@ def _show(result: CompareResult) -> None:
             )
             for example in column.examples:
                 for line in _lines(example):
-                    page.print(_plain(line))
+                    page.print(plain(line))
     page.print()
-    page.print(_plain(f"signature: {result.signature}"))
+    page.print(plain(f"signature: {result.signature}"))
 
 
 def _how(result: CompareResult) -> str:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from causerie.io import Rejected
 from causerie.scoring import Run, Summary, Watcher
-
-if TYPE_CHECKING:
-    from causerie.training import loop as training
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
 WORST_LISTS = 3
@@ -70,13 +58,13 @@ class RunDisplay:
         self._advanced(summary)
 
     def _rejected(self, rejected: Rejected) -> None:
-        console.print(_plain(f"skipped {rejected}"))
+        console.print(plain(f"skipped {rejected}"))
 
     def _advanced(self, summary: Summary) -> None:
         self._progress.update(self._task, completed=summary.items)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of others: no markup, nothing that steers a terminal."""
     return escape("".join(c if c.isprintable() else "�" for c in text))
 
@@ -100,70 +88,20 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
             console.print(f"\nworst by {name}")
             for worst in summary.columns[name].worst:
                 place = worst.dialogue_id + ("" if worst.turn is None else f"[{worst.turn}]")
-                console.print(f"  {worst.value:>9.4g}  {_plain(place)}  {_plain(worst.text)}")
+                console.print(f"  {worst.value:>9.4g}  {plain(place)}  {plain(worst.text)}")
     console.print()
     for name, column in summary.columns.items():
         for reason, count in column.unscored.items():
-            console.print(_plain(f"{name}: {count} unscored: {reason}"))
+            console.print(plain(f"{name}: {count} unscored: {reason}"))
     for engine, (truncated, inputs) in summary.truncated.items():
         if truncated:
             console.print(f"{engine}: {truncated} of {inputs} inputs cut to the model's window")
     if summary.rejected:
         console.print(f"{summary.rejected} of {summary.records} records skipped (see above)")
-    console.print(_plain(f"signature: {run.signature}"))
+    console.print(plain(f"signature: {run.signature}"))
     for path in written:
-        console.print(_plain(f"wrote {path}"))
+        console.print(plain(f"wrote {path}"))
 
 
 def _is_sentinel(run: Run, column: str) -> bool:
     return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
-
-
-class TrainingDisplay:
-    """A progress bar with loss and validation score."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task = self._progress.add_task("training", total=None, state="")
-        self._validated = -1
-
-    def __enter__(self) -> TrainingDisplay:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def watch(self, progress: training.Progress) -> None:
-        scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
-        state = f"loss {progress.loss:.4f} {scores}"
-        self._progress.update(
-            self._task, completed=progress.step, total=progress.steps, state=state
-        )
-        if not console.is_terminal and progress.scores_step not in (0, self._validated):
-            console.print(f"step {progress.step} of {progress.steps}: {state}")
-        self._validated = progress.scores_step
-
-
-def show_results(results: Mapping[str, Any], out: Path) -> None:
-    """What was measured on validation data, and where the artifact is."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("measured")
-    table.add_column("value", justify="right")
-    for name, value in results.items():
-        table.add_row(name, str(value))
-    console.print(table)
-    console.print(_plain(f"wrote {out}"))

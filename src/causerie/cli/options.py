@@ -27,12 +27,8 @@ TurnFormat = Annotated[
         rich_help_panel=_ENGINES,
     ),
 ]
-Device = Annotated[
-    str, typer.Option(help="auto, cpu, cuda, cuda:1...", rich_help_panel=_ENGINES)
-]
-Dtype = Annotated[
-    str, typer.Option(help="float32, bfloat16 or float16.", rich_help_panel=_ENGINES)
-]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1...", rich_help_panel=_ENGINES)]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.", rich_help_panel=_ENGINES)]
 Threads = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(min=1, help="CPU threads [default: automatic].", rich_help_panel=_ENGINES),

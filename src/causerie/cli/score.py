@@ -106,7 +106,11 @@ def score(
         Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     )
     layout = Layout(
-        _load_metrics(metrics, set_ or [], engines), level, speaker, percentiles, explain
+        load_metrics(metrics, set_ or [], engines),
+        "dialogue" if level == "dialogue" else "turn",
+        speaker,
+        percentiles,
+        explain,
     )
     if percentiles and not any(m.calibrated for m in layout.metrics):
         raise CauserieError("none of these metrics has percentiles: leave --percentiles out")
@@ -142,7 +146,8 @@ score.__doc__ = (
 )
 
 
-def _load_metrics(names: str, assignments: list[str], engines: Engines) -> tuple[Metric, ...]:
+def load_metrics(names: str, assignments: list[str], engines: Engines) -> tuple[Metric, ...]:
+    """The metrics named on the command line, with the options that --set gives them."""
     from causerie import metrics as registry
 
     chosen = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))

@@ -6,7 +6,6 @@ share one loaded network.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from causerie.models import Store
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
     from causerie.engines.likelihood import Likelihood
-    from causerie.models.artifact import Artifact
 
 __all__ = ["Engines", "Settings"]
 
@@ -27,28 +25,12 @@ class Engines:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = Store(self.settings.models_dir, offline=self.settings.offline)
-        self._tuned: dict[str, Encoder] = {}
 
     @cached_property
     def encoder(self) -> Encoder:
-        return self.new_encoder()
-
-    def new_encoder(self, name: str | None = None) -> Encoder:
-        """An encoder of its own, to be tuned; the shared one is `encoder`."""
         from causerie.engines.encoder import Encoder
 
-        settings = replace(self.settings, encoder=name) if name else self.settings
-        return Encoder.load(self.store, settings)
-
-    def tuned_encoder(self, artifact: Artifact) -> Encoder:
-        """The encoder as an artifact's training left it."""
-        if artifact.sha256 not in self._tuned:
-            from causerie.engines.tuned import tune
-
-            encoder = self.new_encoder(artifact.backbone)
-            tune(encoder, artifact)
-            self._tuned[artifact.sha256] = encoder
-        return self._tuned[artifact.sha256]
+        return Encoder.load(self.store, self.settings)
 
     @cached_property
     def likelihood(self) -> Likelihood:
@@ -58,15 +40,12 @@ class Engines:
 
     def truncation(self) -> dict[str, tuple[int, int]]:
         """Of each engine in use: how many inputs were cut to its window, and how many it saw."""
-        loaded: dict[str, list[Encoder | Likelihood | None]] = {
-            "encoder": [self.__dict__.get("encoder"), *self._tuned.values()],
-            "language model": [self.__dict__.get("likelihood")],
+        loaded = {
+            "encoder": self.__dict__.get("encoder"),
+            "language model": self.__dict__.get("likelihood"),
         }
         return {
-            name: (
-                sum(engine.truncation.truncated for engine in engines if engine),
-                sum(engine.truncation.inputs for engine in engines if engine),
-            )
-            for name, engines in loaded.items()
-            if any(engines)
+            name: (engine.truncation.truncated, engine.truncation.inputs)
+            for name, engine in loaded.items()
+            if engine is not None
         }

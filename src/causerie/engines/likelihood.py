@@ -159,7 +159,7 @@ class Likelihood:
         ends = torch.from_numpy(forest.ends).to(device)
         asked = np.zeros(len(forest), dtype=bool)
         asked[before] = True
-        row_of = np.full(len(forest), -1)
+        row_of = np.full(len(forest), -1, dtype=np.int64)
         log_probs = np.zeros(len(targets))
         cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
 

@@ -60,7 +60,7 @@ def plan(forest: Forest, budget: int) -> Iterator[Pass]:
     while todo:
         past, node = todo[-1]
         if size(node) <= budget:
-            yield Pass(past, np.array(take(budget)))
+            yield Pass(past, np.array(take(budget), dtype=np.int64))
             continue
         todo.pop()
         trunk = [node]
@@ -75,4 +75,4 @@ def plan(forest: Forest, budget: int) -> Iterator[Pass]:
         for first in range(0, len(trunk), budget):
             part = trunk[first : first + budget]
             branches = take(budget - len(part)) if first + budget >= len(trunk) else []
-            yield Pass(past + first, np.array(part + branches))
+            yield Pass(past + first, np.array(part + branches, dtype=np.int64))

@@ -22,6 +22,7 @@ from causerie.bench.results import RunResult, SetResult
 from causerie.errors import CauserieError
 
 STRIP = (340, 34)
+MOST_PROBLEMS = 50
 
 
 def write_page(path: Path, result: RunResult) -> None:
@@ -134,7 +135,7 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
     if found.pairs:
         facts.append(counted(found.pairs, "pair"))
     if (found.pairs or found.items) < found.of_items:
-        facts.append(f"a fixed sample of {found.of_items:,}")
+        facts[-1] += f" of {found.of_items:,}"
     facts += [
         counted(
             found.clusters, f"independent {'dialogue' if found.level == 'dialogue' else 'context'}"
@@ -170,8 +171,16 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
 
 
 def _notes(found: SetResult) -> str:
+    """What a reader has to know; problems with the file, which can be many, on request."""
     items = [f"<li>{escape(note)}</li>" for note in found.notes]
-    items += [f'<li class="problem">{escape(problem)}</li>' for problem in found.problems]
+    if found.problems:
+        shown = [f"<li>{escape(problem)}</li>" for problem in found.problems[:MOST_PROBLEMS]]
+        if found.problems[MOST_PROBLEMS:]:
+            shown.append(f"<li>and {len(found.problems) - MOST_PROBLEMS:,} more</li>")
+        items.append(
+            f'<li class="problem"><details><summary>{counted(len(found.problems), "problem")} '
+            f"with the file</summary><ul>{''.join(shown)}</ul></details></li>"
+        )
     return f'<ul class="notes">{"".join(items)}</ul>' if items else ""
 
 

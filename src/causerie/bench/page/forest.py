@@ -32,7 +32,7 @@ class Axis:
         for estimate in estimates:
             ends += [v for v in (estimate.value, estimate.low, estimate.high) if v is not None]
         span = max(ends) - min(ends)
-        step = next((s for s in (0.1, 0.2, 0.5) if span / s <= 5), 1.0)
+        step = next((s for s in (0.1, 0.2, 0.5) if span / s <= width / 34), 1.0)
         low = math.floor(min(ends) / step + 1e-9) * step
         high = math.ceil(max(ends) / step - 1e-9) * step
         return cls(low, high, step, width, height)
@@ -52,12 +52,8 @@ class Axis:
         drawn = []
         for index in range(count + 1):
             value = self.low + index * self.step
-            anchor = {0: "start", count: "end"}.get(index, "middle")
-            shift = {0: -_MARGIN, count: _MARGIN}.get(index, 0.0)
             text = f"{round(value, 1) + 0:g}".replace("-", "−")
-            drawn.append(
-                f'<text x="{self.x(value) + shift:.1f}" y="12" text-anchor="{anchor}">{text}</text>'
-            )
+            drawn.append(f'<text x="{self.x(value):.1f}" y="12" text-anchor="middle">{text}</text>')
         return (
             f'<svg class="axis" viewBox="0 0 {self.width} 16" width="{self.width}" height="16"'
             f' aria-hidden="true">{"".join(drawn)}</svg>'

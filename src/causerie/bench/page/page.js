@@ -84,7 +84,7 @@
     return ticks;
   }
 
-  // The bulk of the values, with room around it: far outliers must not flatten everything else.
+  // The values with room around them, but without a few far outliers that would flatten the rest.
   function rangeOf(values) {
     const sorted = [...values].sort((a, b) => a - b);
     let [low, high] = [sorted[0], sorted[sorted.length - 1]];
@@ -92,7 +92,8 @@
     const upper = sorted[Math.floor((3 * sorted.length) / 4)];
     const fence = 3 * (upper - quarter);
     const [bottom, top] = [Math.max(low, quarter - fence), Math.min(high, upper + fence)];
-    if (fence && top - bottom < (high - low) / 2) [low, high] = [bottom, top];
+    const far = sorted.filter((value) => value < bottom || value > top).length;
+    if (far <= sorted.length / 50 && top - bottom < (high - low) / 2) [low, high] = [bottom, top];
     const room = (high - low) * 0.05 || Math.abs(low) / 2 || 1;
     return [low - room, high + room];
   }

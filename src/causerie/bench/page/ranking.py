@@ -108,7 +108,7 @@ def _main(estimate: Estimate, said: str) -> str:
 def _cost(row: MetricRow) -> str:
     seconds, cut, unscored = "–", "–", "0"
     if row.seconds_per_1000 is not None:
-        seconds = brief(row.seconds_per_1000)
+        seconds = _seconds(row.seconds_per_1000)
     if row.truncated is not None:
         cut = f"{row.truncated:.1%}"
     if row.unscored:
@@ -119,11 +119,17 @@ def _cost(row: MetricRow) -> str:
             f"<details><summary>{sum(row.unscored.values()):,}</summary>"
             f"<ul>{reasons}</ul></details>"
         )
-    said = escape(
-        f"{row.column}: {seconds} seconds per 1,000 turns, {cut} of the inputs cut, "
+    said = (
+        f"{escape(row.column)}: {seconds} seconds per 1,000 turns, {cut} of the inputs cut, "
         f"{row.scored:,} scored"
     )
     return (
         f'<td title="{said}">{seconds}</td><td title="{said}">{cut}</td>'
         f'<td title="{said}">{unscored}</td>'
     )
+
+
+def _seconds(seconds: float) -> str:
+    if seconds >= 10:
+        return brief(seconds)
+    return f"{seconds:.2f}" if seconds >= 0.01 else "&lt; 0.01"

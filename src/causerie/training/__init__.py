@@ -1,1 +1,0 @@
-"""The training room: one loop, samplers, checkpoints. Metrics say what is trained."""
