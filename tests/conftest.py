@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,3 +47,35 @@ def default_models() -> Store:
     except CauserieError as error:
         pytest.skip(f"the default weights are neither in the store nor fetchable: {error}")
     return store
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real browser, headless; tests that need it are skipped where there is none."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not on the PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    flags = (
+        "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync "
+        "disable-background-networking disable-component-update disable-dev-shm-usage"
+    )
+    for flag in flags.split():
+        options.add_argument(f"--{flag}")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    # The driver must be reached directly, whatever proxy the machine has.
+    before = os.environ.get("NO_PROXY")
+    os.environ["NO_PROXY"] = "localhost,127.0.0.1"
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    yield chrome
+    chrome.quit()
+    if before is None:
+        del os.environ["NO_PROXY"]
+    else:
+        os.environ["NO_PROXY"] = before

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +14,6 @@ from causerie.bench.page import write_page
 from causerie.bench.results import RunResult, Sample
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select  # noqa: E402
@@ -29,34 +25,6 @@ HOSTILE = (
     "\"'><b onmouseover=alert(3)>bold</b>",
     "a\u2028b \u202edef",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not on the PATH")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    flags = (
-        "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync "
-        "disable-background-networking disable-component-update disable-dev-shm-usage"
-    )
-    for flag in flags.split():
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # The driver must be reached directly, whatever proxy the machine has.
-    before = os.environ.get("NO_PROXY")
-    os.environ["NO_PROXY"] = "localhost,127.0.0.1"
-    chrome = webdriver.Chrome(options=options, service=Service(driver))
-    yield chrome
-    chrome.quit()
-    if before is None:
-        del os.environ["NO_PROXY"]
-    else:
-        os.environ["NO_PROXY"] = before
 
 
 def show(browser: webdriver.Chrome, folder: Path, run: RunResult) -> Path:

@@ -172,6 +172,14 @@ def test_text_is_only_text(tokenizer, text, name, role):
     assert tokenizer.decode(content) == text
 
 
+@pytest.mark.parametrize("text", ["x" * 100_000, " " * 100_000, "I am fine, thanks. " * 9_000])
+def test_of_a_huge_text_all_that_fits_the_window_is_kept(gpt2_tokenizer, text):
+    whole = turn_format(gpt2_tokenizer).segment("user", text).tokens
+    part = turn_format(gpt2_tokenizer, window=128).segment("user", text).tokens
+    assert 128 < len(part) < len(whole)
+    assert part[:128] == whole[:128]
+
+
 def test_a_dialogue_is_walked_once_per_speaker(tokenizer):
     turns = tuple(Turn("ab"[i % 2], f"turn {i}") for i in range(10_000))
     tree = DialogueTree(turn_format(tokenizer))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from causerie.errors import CauserieError
+from causerie.io import appearing_whole
 
 Record: TypeAlias = dict[str, Any]
 Converter: TypeAlias = Callable[[Sequence[Path]], Iterator[Record]]
@@ -38,21 +38,16 @@ def convert(name: str, paths: Sequence[str | Path], out: str | Path) -> int:
     if not paths:
         raise CauserieError(f"name the published files to make {name!r} of")
     files, out = [Path(path) for path in paths], Path(out)
-    part = out.with_name(f".{out.name}.part")
     count = 0
-    try:
-        opener = gzip.open if out.suffix == ".gz" else open
-        with opener(part, "wt", encoding="utf-8") as stream:
-            for record in _checked(name, files):
-                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-                count += 1
+    with appearing_whole(out) as file:
+        outer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if out.suffix == ".gz" else file
+        for record in _checked(name, files):
+            outer.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            count += 1
+        if outer is not file:
+            outer.close()
         if not count:
             raise CauserieError(f"there is nothing of {name!r} in {_names(files)}")
-        os.replace(part, out)
-    except (OSError, UnicodeEncodeError) as error:
-        raise CauserieError(f"{out} cannot be written ({error})") from error
-    finally:
-        part.unlink(missing_ok=True)
     return count
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from causerie.bench.markdown import to_markdown
 from causerie.bench.results import RunResult, SetResult, to_json
 from causerie.bench.statistics import Estimate
-from causerie.errors import CauserieError
-from causerie.io import write_table
+from causerie.io import write_table, write_whole
 
 _TYPES: Mapping[str, type] = {
     "set": str,
@@ -36,14 +34,8 @@ def write_results(result: RunResult, folder: Path) -> list[Path]:
     from causerie.bench.page import write_page
 
     data, table, text, page = (folder / f"results.{s}" for s in ("json", "parquet", "md", "html"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(data, to_json(result) + "\n")
-        _write(text, to_markdown(result))
-    except OSError as error:
-        raise CauserieError(
-            f"the results cannot be written to {folder} ({error.strerror}): choose another --out"
-        ) from error
+    write_whole(data, to_json(result) + "\n")
+    write_whole(text, to_markdown(result))
     write_table(rows_of(result), list(_TYPES), table, _TYPES)
     write_page(page, result)
     return [data, table, text, page]
@@ -91,13 +83,3 @@ def _row(
         "reason": estimate.reason,
         **more,
     }
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        # A lone surrogate in a name must not cost the user the whole file.
-        part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -86,6 +85,7 @@ def compare(
     from causerie.bench.scores import ScoreStore
     from causerie.cli.console import console, plain
     from causerie.engines import Engines, Settings
+    from causerie.io import write_whole
 
     if a == b == "-":
         raise CauserieError("standard input can be only one of the two: give a file for the other")
@@ -114,7 +114,9 @@ def compare(
     _show(result)
     if out:
         held = [{"condition": str(c), "holds": holds} for c, holds in verdicts]
-        _write(out, {**result.to_json(), "significant": significant, "fail_if": held})
+        content = {**result.to_json(), "significant": significant, "fail_if": held}
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+        write_whole(out, text + "\n")
     _judge(result, verdicts, significant)
 
 
@@ -234,16 +236,3 @@ def _lines(example: Example) -> list[str]:
 def _excerpt(text: str) -> str:
     line = " ".join(text[: 4 * EXCERPT].split())
     return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
-
-
-def _write(path: Path, content: dict[str, object]) -> None:
-    partial = path.with_name(path.name + ".tmp")
-    try:
-        partial.write_text(
-            json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8"
-        )
-        os.replace(partial, path)
-    except OSError as error:
-        raise CauserieError(
-            f"{path} cannot be written ({error.strerror}): choose another place"
-        ) from error

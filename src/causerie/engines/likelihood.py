@@ -82,7 +82,7 @@ class Likelihood:
     ) -> None:
         self.backbone = backbone
         self.budget = budget
-        self.format: TurnFormat = turn_format(backbone.tokenizer, turns)
+        self.format: TurnFormat = turn_format(backbone.tokenizer, turns, backbone.window)
         self.signature = f"{backbone.name}@{backbone.sha256[:12]}/{self.format.name}"
         self.truncation = Truncation()
         """Nodes asked for, and those of whose path the model could not see everything."""

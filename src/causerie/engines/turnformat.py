@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from causerie.dialogue import Role
@@ -44,6 +44,8 @@ class TurnFormat:
     prefix: tuple[int, ...]
     """How every sequence starts; not scored."""
     scaffolds: Mapping[Role, Scaffold]
+    longest: int | None = None
+    """Characters of a text beyond which nothing can be within the model's window."""
     one_line: bool = False
     """Line breaks end a turn, so those within a text become spaces."""
     joins: bool = False
@@ -55,6 +57,7 @@ class TurnFormat:
     ) -> Segment:
         """The tokens of a turn; `after` and `then` are the roles before and after it, if any."""
         scaffold = self.scaffolds[role]
+        text = text[: self.longest]
         if self.one_line:
             text = " ".join(text.splitlines())
         header, lead = scaffold.header, scaffold.lead
@@ -76,8 +79,10 @@ class TurnFormat:
         return tokens
 
 
-def turn_format(tokenizer: Any, name: str | None = None) -> TurnFormat:
+def turn_format(tokenizer: Any, name: str | None = None, window: int | None = None) -> TurnFormat:
     """The format of that name, or the one that fits the tokenizer.
+
+    With a window, of texts of megabytes only so much is tokenised as could ever be seen.
 
     - `chat`: the tokenizer's chat template, the user as user and the system as assistant. A
       default system prompt belongs to the prefix. The text and the token that ends the turn
@@ -94,23 +99,24 @@ def turn_format(tokenizer: Any, name: str | None = None) -> TurnFormat:
     has_eos = tokenizer.eos_token_id is not None
     if name is None:
         name = "chat" if has_template else "eos" if has_eos else "plain"
-    if name == "chat":
-        if not has_template:
-            raise CauserieError(
-                "the language model has no chat template: use --turn-format eos or plain"
-            )
-        return _chat(tokenizer)
-    if name == "eos":
-        if not has_eos:
-            raise CauserieError(
-                "the language model has no end-of-text token: use --turn-format plain"
-            )
-        eos = (int(tokenizer.eos_token_id),)
-        scaffold = Scaffold(footer=eos, end=1)
-        return TurnFormat("eos", tokenizer, eos, {"user": scaffold, "system": scaffold})
-    if name == "plain":
-        return _plain(tokenizer)
-    raise CauserieError(f"unknown turn format {name!r}: use one of {', '.join(FORMATS)}")
+    if name not in FORMATS:
+        raise CauserieError(f"unknown turn format {name!r}: use one of {', '.join(FORMATS)}")
+    if name == "chat" and not has_template:
+        raise CauserieError(
+            "the language model has no chat template: use --turn-format eos or plain"
+        )
+    if name == "eos" and not has_eos:
+        raise CauserieError("the language model has no end-of-text token: use --turn-format plain")
+    made = {"chat": _chat, "eos": _eos, "plain": _plain}[name](tokenizer)
+    if window is None:
+        return made
+    return replace(made, longest=(window + 1) * max(map(len, tokenizer.get_vocab())))
+
+
+def _eos(tokenizer: Any) -> TurnFormat:
+    eos = (int(tokenizer.eos_token_id),)
+    scaffold = Scaffold(footer=eos, end=1)
+    return TurnFormat("eos", tokenizer, eos, {"user": scaffold, "system": scaffold})
 
 
 def _plain(tokenizer: Any) -> TurnFormat:

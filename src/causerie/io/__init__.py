@@ -21,16 +21,19 @@ from causerie.io.records import to_record
 from causerie.io.rejected import Raw, RecordError, Rejected
 from causerie.io.sources import READ_ERRORS, Source, open_source
 from causerie.io.tables import arrow_table, check_table_path, read_table, write_table
+from causerie.io.whole import appearing_whole, write_whole
 
 __all__ = [
     "INPUT_FORMATS",
     "Record",
     "Rejected",
+    "appearing_whole",
     "arrow_table",
     "check_table_path",
     "read",
     "read_table",
     "write_table",
+    "write_whole",
 ]
 
 Record: TypeAlias = Dialogue | Exchange | Rejected

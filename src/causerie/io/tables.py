@@ -10,17 +10,13 @@ with an apostrophe in front, and read back without it.
 from __future__ import annotations
 
 import csv
-import errno
 import gzip
 import io
 import json
 import math
-import os
 import re
-import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -28,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 from causerie.errors import CauserieError
 from causerie.io.jsontext import plain
 from causerie.io.rejected import MAX_RECORD
+from causerie.io.whole import appearing_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,7 +51,7 @@ def write_table(
     suffix, zipped = _format(path)
     kinds = _kinds(columns, types)
     values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
-    with _appearing_whole(path) as file:
+    with appearing_whole(path) as file:
         if suffix == ".parquet":
             _write_parquet(values, kinds, file)
             return
@@ -124,31 +121,6 @@ def _value(value: Any, kind: type) -> Any:
         number = float(value)
         return number if math.isfinite(number) else None
     return kind(value)
-
-
-@contextmanager
-def _appearing_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name once all is written."""
-    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        file = hidden.open("xb")
-    except OSError as error:
-        raise CauserieError(
-            f"{path} cannot be written ({error.strerror}): choose another place"
-        ) from error
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(path)
-    except BaseException as error:
-        hidden.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EISDIR):
-            raise CauserieError(
-                f"{path} cannot be written ({error.strerror}): choose another place"
-            ) from error
-        raise
 
 
 def _json(value: object) -> str:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
-from string import Template
 
 from causerie.dialogue import Dialogue
-from causerie.errors import CauserieError
+from causerie.io import write_whole
+from causerie.pages import fill
 from causerie.report.charts import figure, histograms
 from causerie.report.distribution import Distribution
 from causerie.report.gather import ColumnInfo, Gathered, Rows
@@ -28,23 +23,7 @@ def write_report(
     signature: str,
 ) -> None:
     """Write the page of `build_report` to a file, which appears whole or not at all."""
-    page = build_report(dialogues, columns, title=title, signature=signature)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            # A lone surrogate in a title or a name must not cost the user the whole page.
-            with open(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(page)
-            os.chmod(partial, 0o644)
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
-    except OSError as error:
-        raise CauserieError(
-            f"the report cannot be written to {path} ({error.strerror}): choose another place"
-        ) from error
+    write_whole(path, build_report(dialogues, columns, title=title, signature=signature))
 
 
 def build_report(
@@ -62,12 +41,8 @@ def build_report(
     cover everything, conversations are shown in full up to a limit, and the page says so.
     """
     gathered = Gathered.of(dialogues, columns)
-    style, script = _part("page.css"), _part("page.js")
-    return Template(_part("page.html")).substitute(
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+    return fill(
+        "causerie.report",
         title=escape(title),
         signature=escape(signature),
         sentence=escape(_sentence(gathered)),
@@ -76,15 +51,6 @@ def build_report(
         limits=escape(_limits(gathered)),
         data=gathered.data(),
     )
-
-
-def _part(name: str) -> str:
-    return resources.files("causerie.report").joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a Content-Security-Policy names the only script and style that may run."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _count(number: int, noun: str) -> str:

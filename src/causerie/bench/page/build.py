@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import os
-import tempfile
 from html import escape
-from importlib import resources
 from pathlib import Path
 from string import Template
 
@@ -19,7 +14,8 @@ from causerie.bench.page.heat import by_dimension, heat_maps
 from causerie.bench.page.ranking import ranking_table
 from causerie.bench.page.words import NOTHING, counted, extent, label, measured, name, short_label
 from causerie.bench.results import RunResult, SetResult
-from causerie.errors import CauserieError
+from causerie.io import write_whole
+from causerie.pages import fill, part
 
 STRIP = (340, 34)
 MOST_PROBLEMS = 50
@@ -27,23 +23,7 @@ MOST_PROBLEMS = 50
 
 def write_page(path: Path, result: RunResult) -> None:
     """Write the page of `build_page` to a file, which appears whole or not at all."""
-    page = build_page(result)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            # A lone surrogate in a name must not cost the user the whole page.
-            with open(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-                file.write(page)
-            os.chmod(partial, 0o644)
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
-    except OSError as error:
-        raise CauserieError(
-            f"the page cannot be written to {path} ({error.strerror}): choose another place"
-        ) from error
+    write_whole(path, build_page(result))
 
 
 def build_page(result: RunResult) -> str:
@@ -52,14 +32,10 @@ def build_page(result: RunResult) -> str:
     Everything but the scatter plots is drawn here, so the page is readable without JavaScript.
     """
     findings = [Finding.of(found) for found in result.sets]
-    style, script = _part("page.css"), _part("page.js")
     maps = heat_maps(result)
     scatters = [scatter_data(s, f) for s, f in zip(result.sets, findings, strict=True)]
-    return Template(_part("page.html")).substitute(
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+    return fill(
+        "causerie.bench.page",
         extent=escape(extent(result)),
         overall=escape(overall(result)),
         made=escape(
@@ -83,15 +59,6 @@ def build_page(result: RunResult) -> str:
         # "<" must not occur in a data block, whatever the names in it are.
         data=json.dumps(scatters, separators=(",", ":")).replace("<", "\\u003c"),
     )
-
-
-def _part(file: str) -> str:
-    return resources.files("causerie.bench.page").joinpath(file).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a Content-Security-Policy names the only script and style that may run."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _findings(result: RunResult, findings: list[Finding]) -> str:
@@ -151,7 +118,7 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
             f"<details><summary>{escape(label(found.main, found.level))} for every dimension of "
             f"this set</summary>{dimensions}</details>"
         )
-    return Template(_part("set.html")).substitute(
+    return Template(part("causerie.bench.page", "set.html")).substitute(
         index=index,
         title=name(found.title),
         dimension=name(found.dimension),
