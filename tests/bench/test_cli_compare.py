@@ -94,7 +94,7 @@ def test_skipped_records_are_status_1_unless_the_gate_fires(run: Run) -> None:
         (["-", "-"], "standard input can be only one"),
         (["a.jsonl", "none.jsonl"], r"none\.jsonl"),
         (["a.jsonl", "b.jsonl", "--speaker", "nobody"], "has no response to compare"),
-        (["a.jsonl", "b.jsonl", "--out", "no/such/folder.json"], "cannot be written"),
+        (["a.jsonl", "b.jsonl", "--out", "a.jsonl/out.json"], "cannot be written"),
     ],
 )
 def test_what_a_user_can_mend_is_one_sentence(run: Run, arguments: list[str], message: str) -> None:

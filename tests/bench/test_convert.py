@@ -334,4 +334,4 @@ def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
     with pytest.raises(CauserieError, match="is not JSON"):
         convert("fed_turn", [text], out)
     with pytest.raises(CauserieError, match="cannot be written"):
-        convert("fed_turn", [save(tmp_path, "fed_data.json", FED)], tmp_path / "no" / "out.jsonl")
+        convert("fed_turn", [save(tmp_path, "fed_data.json", FED)], text / "out.jsonl")

@@ -193,7 +193,7 @@ def test_files(result: RunResult, tmp_path: Path) -> None:
 
 def test_results_that_cannot_be_written(result: RunResult, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CauserieError, match="choose another --out"):
+    with pytest.raises(CauserieError, match="choose another place"):
         write_results(result, tmp_path / "file")
 
 

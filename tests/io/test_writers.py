@@ -156,12 +156,18 @@ def test_unknown_suffix(tmp_path: Path, name: str) -> None:
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
     with pytest.raises(CauserieError, match="cannot be written"):
-        write_table([], COLUMNS, tmp_path / "missing" / "out.csv")
+        write_table([], COLUMNS, tmp_path / "file" / "out.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(CauserieError, match="cannot be written"):
         write_table([], COLUMNS, tmp_path / "folder.csv")
-    assert [file.name for file in tmp_path.iterdir()] == ["folder.csv"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "folder.csv"]
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    write_table([], COLUMNS, tmp_path / "new" / "folder" / "out.csv")
+    assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["out.csv"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
