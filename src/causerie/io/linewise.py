@@ -24,7 +24,7 @@ def read_jsonl(source: Source) -> Iterator[Raw]:
         if isinstance(line, RecordError):
             yield number, line
         elif not line.isspace():
-            yield number, parse_object(line)
+            yield number, parse_object(line.rstrip(b"\r\n"))
 
 
 def read_text(source: Source) -> Iterator[Raw]:
