@@ -8,7 +8,14 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from causerie.io import Rejected
@@ -27,15 +34,17 @@ class RunDisplay:
     def __init__(self, run: Run) -> None:
         self._progress = Progress(
             SpinnerColumn(),
+            TextColumn("scoring"),
+            BarColumn(),
             TextColumn("{task.description}"),
-            TextColumn("{task.completed} scored"),
-            TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        what = "responses" if run.layout.level == "turn" else "dialogues"
-        self._task = self._progress.add_task(f"scoring {what}", total=None, rate="")
+        self._what = "responses" if run.layout.level == "turn" else "dialogues"
+        self._task = self._progress.add_task("", total=run.inputs.size)
+        self._read = 0
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -51,7 +60,12 @@ class RunDisplay:
 
     @property
     def watcher(self) -> Watcher:
-        return Watcher(resumed=self._resumed, rejected=self._rejected, advanced=self._advanced)
+        return Watcher(
+            resumed=self._resumed,
+            rejected=self._rejected,
+            read=self._position,
+            advanced=self._advanced,
+        )
 
     def _resumed(self, summary: Summary) -> None:
         console.print(f"continuing an interrupted run: {summary.items} rows are already done")
@@ -60,8 +74,13 @@ class RunDisplay:
     def _rejected(self, rejected: Rejected) -> None:
         console.print(plain(f"skipped {rejected}"))
 
+    def _position(self, position: int) -> None:
+        self._read = position
+
     def _advanced(self, summary: Summary) -> None:
-        self._progress.update(self._task, completed=summary.items)
+        # what has been read but not scored yet does not count as done
+        description = f"{summary.items:,} {self._what}"
+        self._progress.update(self._task, completed=self._read, description=description)
 
 
 def plain(text: str) -> str:

@@ -50,13 +50,19 @@ _READERS: dict[str, Callable[[Source], Iterator[Raw]]] = {
 INPUT_FORMATS: tuple[str, ...] = tuple(_READERS)
 
 
-def read(path: str | Path, input_format: str | None = None) -> Iterator[Record]:
+def read(
+    path: str | Path,
+    input_format: str | None = None,
+    watch: Callable[[int], None] = lambda position: None,
+) -> Iterator[Record]:
     """Every record of a file ("-" is standard input), in order; memory stays flat.
 
     The format is told from the content unless given, and any of them may be gzipped.
     A context with a response gives an `Exchange`, anything else a `Dialogue`; a bad
     record gives a `Rejected` and reading goes on. A record without an id is called
     `name:line` after its file (without folder and suffixes, or "stdin") and line.
+
+    `watch` is told before each record how many bytes of the file have been read.
 
     Raises `CauserieError`, at the first record, only if nothing can be done with the file.
     """
@@ -76,6 +82,7 @@ def read(path: str | Path, input_format: str | None = None) -> Iterator[Record]:
             )
         try:
             for line, fields in _READERS[chosen](source):
+                watch(source.position())
                 try:
                     if isinstance(fields, RecordError):
                         raise fields

@@ -66,13 +66,25 @@ class _Peekable(io.RawIOBase):
 class Source:
     """The bytes of one input, decompressed and without a byte order mark."""
 
-    def __init__(self, stream: _Peekable, file: io.BufferedReader | None, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        stream: _Peekable,
+        file: io.BufferedReader | None,
+        raw: io.BufferedReader | None,
+        stack: ExitStack,
+    ) -> None:
+        """`file` holds just these bytes, `raw` may hold them compressed; None: there is none."""
         self._peekable = stream
         self._file = file
+        self._raw = raw
         self._stack = stack
         self.stream = io.BufferedReader(stream, _BUFFER)
         self.line = 0
         """Lines (or rows) read so far."""
+
+    def position(self) -> int:
+        """How many bytes of the file, as it lies on disk, have been read."""
+        return self._raw.tell() if self._raw else 0
 
     def head(self, size: int) -> bytes:
         """The first bytes; to be asked for before anything is read."""
@@ -107,7 +119,7 @@ def open_source(path: str) -> Iterator[Source]:
     """Open a file, or standard input for "-"."""
     with ExitStack() as stack:
         try:
-            file = None if path == "-" else stack.enter_context(Path(path).open("rb"))
+            raw = file = None if path == "-" else stack.enter_context(Path(path).open("rb"))
             stream = _Peekable(file or cast("io.BufferedReader", sys.stdin.buffer))
             if stream.peek(2) == _GZIP:
                 file = None
@@ -123,4 +135,4 @@ def open_source(path: str) -> Iterator[Source]:
             raise CauserieError(f"{path} is UTF-16 text: save it as UTF-8")
         if head.startswith(_BOM):
             stream.read(len(_BOM))
-        yield Source(stream, file, stack)
+        yield Source(stream, file, raw, stack)

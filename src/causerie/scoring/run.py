@@ -28,15 +28,31 @@ class Inputs:
     format: str | None = None
     limit: int | None = None
 
-    def records(self) -> Iterator[Record]:
-        """The records of every file in turn; a limit counts the good ones."""
-        good = 0
-        for record in itertools.chain.from_iterable(read(p, self.format) for p in self.paths):
-            if not isinstance(record, Rejected):
-                if good == self.limit:
-                    return
-                good += 1
-            yield record
+    def records(self, watch: Callable[[int], None] = lambda done: None) -> Iterator[Record]:
+        """The records of every file in turn; a limit counts the good ones.
+
+        `watch` is told how many bytes have been read, of `size` in all.
+        """
+        good = before = 0
+        for path in self.paths:
+
+            def told(position: int, before: int = before) -> None:
+                watch(before + position)
+
+            for record in read(path, self.format, told):
+                if not isinstance(record, Rejected):
+                    if good == self.limit:
+                        return
+                    good += 1
+                yield record
+            before += 0 if path == "-" else os.path.getsize(path)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes to read; None where that cannot be known."""
+        if self.limit is not None or "-" in self.paths:
+            return None
+        return sum(os.path.getsize(path) for path in self.paths)
 
     def identity(self) -> list[Any]:
         """Changes when what `records` yields may have changed."""
@@ -56,6 +72,8 @@ class Watcher:
 
     resumed: Callable[[Summary], None] = lambda summary: None
     rejected: Callable[[Rejected], None] = lambda rejected: None
+    read: Callable[[int], None] = lambda position: None
+    """How many bytes of the inputs have been read."""
     advanced: Callable[[Summary], None] = lambda summary: None
 
 
@@ -125,7 +143,7 @@ class Run:
 
     def _new_records(self, summary: Summary, watcher: Watcher) -> Iterator[Dialogue | Exchange]:
         """Good records that the journal does not have; bad ones are reported and counted."""
-        for record in itertools.islice(self.inputs.records(), summary.records, None):
+        for record in itertools.islice(self.inputs.records(watcher.read), summary.records, None):
             summary.records += 1
             if isinstance(record, Rejected):
                 if self.strict:
