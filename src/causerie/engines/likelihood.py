@@ -83,7 +83,9 @@ class Likelihood:
         self.backbone = backbone
         self.budget = budget
         self.format: TurnFormat = turn_format(backbone.tokenizer, turns, backbone.window)
-        self.signature = f"{backbone.name}@{backbone.sha256[:12]}/{self.format.name}"
+        dtype = str(backbone.model.dtype).removeprefix("torch.")
+        model = f"{backbone.name}@{backbone.sha256[:12]}"
+        self.signature = f"lm:{model},{self.format.name},{backbone.window},{dtype}"
         self.truncation = Truncation()
         """Nodes asked for, and those of whose path the model could not see everything."""
         self.tokens_computed = 0

@@ -69,7 +69,12 @@ def load(name: str, engines: Engines | None = None, **options: Any) -> Metric:
         from causerie.engines import Engines
 
         engines = Engines()
-    return metric(engines, **options)
+    try:
+        loaded = metric(engines, **options)
+    except (TypeError, ValueError) as error:
+        raise CauserieError(f"metric {name!r} cannot use its options: {error}") from error
+    loaded.options = options
+    return loaded
 
 
 def _package(entry: EntryPoint) -> str:

@@ -64,6 +64,9 @@ class Metric(ABC):
     calibrated: ClassVar[bool] = False
     """Whether its scores come with a percentile among human responses."""
 
+    options: Mapping[str, Any] = {}
+    """The options it was loaded with, where they are not the defaults."""
+
     def __init__(self, engines: Engines) -> None:
         self.engines = engines
 
@@ -79,7 +82,8 @@ class Metric(ABC):
     @property
     def signature(self) -> str:
         """What decides its numbers besides the input: metric, options, weights."""
-        parts = [self.name]
+        options = ",".join(f"{key}={value}" for key, value in sorted(self.options.items()))
+        parts = [f"{self.name}({options})" if options else self.name]
         if "encoder" in self.needs:
             parts.append(self.engines.encoder.signature)
         if "language model" in self.needs:

@@ -28,11 +28,11 @@ class Embedding(ReferenceMetric):
         those that the encoder looks up for its tokens.
         """
         super().__init__(engines)
-        self._file = vectors
+        self._file = None if vectors is None else Path(vectors)
 
     @cached_property
     def _vectors(self) -> WordVectors | None:
-        return WordVectors.read(Path(self._file)) if self._file is not None else None
+        return WordVectors.read(self._file) if self._file else None
 
     @property
     def signature(self) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Score, Scores
@@ -21,6 +22,13 @@ LONGEST = 20_000
 
 class NgramMetric(ReferenceMetric):
     """One number per comparison, for texts of bearable length."""
+
+    package: ClassVar[str]
+    """Who computes it."""
+
+    @property
+    def signature(self) -> str:
+        return f"{super().signature},{self.package} {version(self.package)}"
 
     @abstractmethod
     def compare_one(self, response: str, references: list[str]) -> Score: ...
@@ -39,6 +47,7 @@ class NgramMetric(ReferenceMetric):
 
 class Bleu(NgramMetric):
     name = "bleu"
+    package = "sacrebleu"
     summary = "BLEU against the references, 0 to 100 (sacrebleu; sentence level)"
 
     def __init__(self, engines: Engines, order: int = 4) -> None:
@@ -47,10 +56,6 @@ class Bleu(NgramMetric):
         if order not in (1, 2, 3, 4):
             raise CauserieError(f"bleu cannot have order {order!r}: use 1, 2, 3 or 4")
         self.order = order
-
-    @property
-    def signature(self) -> str:
-        return f"{self.name}-{self.order}"
 
     def compare_one(self, response: str, references: list[str]) -> Score:
         return Score.of(self._bleu.sentence_score(response, references).score)
@@ -64,6 +69,7 @@ class Bleu(NgramMetric):
 
 class Rouge(NgramMetric):
     name = "rouge"
+    package = "rouge-score"
     summary = "ROUGE-L F of the best reference, 0 to 1 (rouge-score)"
 
     def compare_one(self, response: str, references: list[str]) -> Score:
@@ -87,6 +93,7 @@ class RougeWords:
 
 class Meteor(NgramMetric):
     name = "meteor"
+    package = "nltk"
     summary = "METEOR of the best reference, 0 to 1 (NLTK; needs its WordNet)"
 
     def compare_one(self, response: str, references: list[str]) -> Score:
