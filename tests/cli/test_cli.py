@@ -220,6 +220,37 @@ def test_tampered_weights(conversations: Path, tmp_path: Path, default_models: o
     assert "Traceback" not in done.stderr
 
 
+def test_what_had_nothing_to_score_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "short.jsonl"
+    path.write_text(dialogue("a", "alone") + "\n" + dialogue("b", "hm", "oh") + "\n")
+    done = causerie("score", path, "--metrics", "length")
+    assert done.returncode == 0
+    assert "1 dialogues had no response to score" in done.stderr
+    done = causerie("score", path, "--metrics", "length", "--speaker", "C")
+    assert done.returncode == 2
+    assert "no response by C, the speakers are A, B" in done.stderr
+
+
+def test_rows_of_context_and_response_are_no_dialogues(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("context,response\nhi there,hello\n")
+    done = causerie("score", path, "--metrics", "length", "--level", "dialogue")
+    assert done.returncode == 2
+    assert "leave --level dialogue out" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes as files are a matter of POSIX")
+def test_pipes_in_and_out(conversations: Path) -> None:
+    command = " ".join([*COMMAND, "score", f"<(cat {conversations})", "-m length --out -"])
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    closed = f"set -o pipefail; {command} | true"
+    done = subprocess.run(["bash", "-c", closed], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 141)
+    assert "Traceback" not in done.stderr
+
+
 def test_report_page(conversations: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = causerie("score", conversations, "--metrics", "length,overlap", "--report", page)

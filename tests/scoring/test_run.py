@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from causerie import metrics
+from causerie.dialogue import Dialogue, Turn
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.io import write_table
 from causerie.scoring import Inputs, Layout, Run, Summary, Watcher
 from causerie.scoring.journal import Journal
-from causerie.scoring.table import CHUNK_EXCHANGES
+from causerie.scoring.table import CHUNK_EXCHANGES, chunks
 
 
 def write_dialogues(path: Path, count: int, turns: int = 4, seed: int = 0) -> Path:
@@ -108,12 +109,76 @@ def test_corrupt_checkpoint_starts_anew(tmp_path: Path) -> None:
     journal = Journal(folder)
     journal.resume("f")
     journal.append([{"a": 1}], {"n": 1})
-    journal.close()
+    journal.close(keep=True)
     (folder / "checkpoint.json").write_text('{"fingerprint": "f", "si')
     journal = Journal(folder)
     assert journal.resume("f") is None
     assert list(journal.rows()) == []
-    journal.close()
+    journal.close(keep=True)
+
+
+@pytest.mark.parametrize("lost", ["rows.jsonl", "checkpoint.json"])
+def test_killed_while_clearing_up(tmp_path: Path, lost: str) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    run = make_run(data, out)
+    run.execute(Watcher())
+    (run.journal.folder / lost).unlink()
+    run.close(keep=True)
+    finish(make_run(data, out), out)
+    assert len(out.read_text().splitlines()) == 800 * 3
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    data = write_dialogues(tmp_path / "in.jsonl", 3)
+    for out, expected in [
+        (data, "is an input"),
+        (tmp_path, "is a folder"),
+        (data / "out.csv", "cannot be written to"),
+    ]:
+        with pytest.raises(CauserieError, match=expected):
+            make_run(data, out)
+    assert len(data.read_text().splitlines()) == 3
+
+
+def test_a_run_without_rows_leaves_nothing(tmp_path: Path) -> None:
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_text("{}\n")
+    run = make_run(data, out)
+    assert run.execute(Watcher()).rejected == 1
+    run.close(keep=True)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_strict_also_minds_what_an_earlier_run_skipped(tmp_path: Path) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    data.write_text("not json\n" + data.read_text())
+    run = make_run(data, out)
+    with pytest.raises(KilledError):
+        run.execute(Watcher(advanced=lambda s: (_ for _ in ()).throw(KilledError)))
+    run.close(keep=True)
+    run = make_run(data, out)
+    run.strict = True
+    with pytest.raises(CauserieError, match="1 bad records were skipped"):
+        run.execute(Watcher())
+    run.close(keep=False)
+
+
+def test_two_metrics_of_one_name_are_refused() -> None:
+    both = (metrics.load("bleu"), metrics.load("bleu", order=2))
+    with pytest.raises(CauserieError, match="a column bleu"):
+        Layout(both)
+
+
+def test_limit_reads_no_further(tmp_path: Path) -> None:
+    data = write_dialogues(tmp_path / "in.jsonl", 2)
+    first, second = data.read_text().splitlines()
+    data.write_text(f"{first}\nnot json\n{second}\n")
+    assert [type(r).__name__ for r in Inputs((str(data),), limit=1).records()] == ["Dialogue"]
+
+
+def test_long_texts_make_small_chunks() -> None:
+    dialogue = Dialogue("d", (Turn("A", "x" * 1_500_000), Turn("B", "y")))
+    assert [len(chunk) for chunk in chunks([dialogue] * 7)] == [3, 3, 1]
 
 
 def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from causerie.bench.statistics import (
     partial,
     pearson,
     permutation_tests,
+    permutations_for,
     rank_clusters,
     soft_pairwise_accuracy,
     spearman,
@@ -42,7 +43,8 @@ FEWEST_SYSTEMS = 3
 FEWEST_CONTEXTS = 10
 LEVEL = 0.05
 _STOP_AFTER = 500
-"""Of 10,000 permutations these are 5%: a test that reaches so many is not significant."""
+"""A test in which so many permutations reached the difference is settled: its p is known to
+about 5%."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +127,17 @@ class Measures:
         return self.only(~written).spearman()
 
     def significance(self, columns: Sequence[str], statistic: str) -> Significance:
-        """Every pair of metrics, on Spearman's rho."""
+        """Every pair of metrics, on Spearman's rho.
+
+        Many metrics make many pairs, which takes more permutations than the options' number.
+        """
+        needed = permutations_for(len(columns) * (len(columns) - 1) // 2, LEVEL)
         tests = permutation_tests(
             self.scores,
             self.judgement,
             self.units.clusters,
             ranks=True,
-            permutations=self.options.permutations,
+            permutations=max(self.options.permutations, needed),
             stop_after=_STOP_AFTER,
             seed=self.options.seed,
         )
@@ -177,7 +183,7 @@ class Measures:
 
 
 def ranks(estimates: Sequence[Estimate], significance: Significance) -> list[int | None]:
-    """The rank of each metric: a new one begins where a difference is significant."""
-    values = [np.nan if e.value is None else e.value for e in estimates]
-    p = np.array([[np.nan if v is None else v for v in row] for row in significance.p])
-    return rank_clusters(values, p.reshape(len(values), len(values)), LEVEL)
+    """The rank of each metric: a new one begins where a better one wins."""
+    return rank_clusters(
+        [np.nan if e.value is None else e.value for e in estimates], significance.wins
+    )

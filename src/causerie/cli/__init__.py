@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -48,13 +49,13 @@ def _options(
 
 def main() -> None:
     """Run the command line; what a user can mend is one sentence and exit status 2."""
+    if hasattr(signal, "SIGPIPE"):  # whoever reads our output may have seen enough
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         app()
     except CauserieError as error:
         print(f"causerie: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
+        print("causerie: interrupted; the same command goes on where it stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stderr.close()
-        sys.exit(141)

@@ -97,12 +97,12 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
     for name, column in summary.columns.items():
         numbers = (column.mean, column.spread, column.low, column.high)
         shown = [f"{n:.4g}" for n in numbers] if column.scored else [""] * 4
-        arrow = "↑" if column.higher_is_better else "↓"
+        arrow = "" if _is_sentinel(run, name) else "↑" if column.higher_is_better else "↓"
         unscored = sum(column.unscored.values())
         table.add_row(f"{name} {arrow}", *shown, str(column.scored), str(unscored or ""))
     console.print(table)
-    judging = [name for name in summary.columns if not _is_sentinel(run, name)]
-    for name in judging[:WORST_LISTS]:
+    first_columns = [m.columns(run.layout.level)[0] for m in run.layout.metrics if not m.sentinel]
+    for name in first_columns[:WORST_LISTS]:
         if summary.columns[name].worst:
             console.print(f"\nworst by {name}")
             for worst in summary.columns[name].worst:
@@ -115,6 +115,10 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
     for engine, (truncated, inputs) in summary.truncated.items():
         if truncated:
             console.print(f"{engine}: {truncated} of {inputs} inputs cut to the model's window")
+    if summary.nothing:
+        console.print(f"{summary.nothing} dialogues had no response to score")
+    if summary.tool_messages:
+        console.print(f"{summary.tool_messages} tool messages left out")
     if summary.rejected:
         console.print(f"{summary.rejected} of {summary.records} records skipped (see above)")
     console.print(plain(f"signature: {run.signature}"))

@@ -15,6 +15,7 @@ from causerie.errors import CauserieError
 if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.metrics.base import Metric
+    from causerie.scoring import Summary
 
 DEFAULT_METRICS = "cosine,perplexity,overlap,length"
 
@@ -118,13 +119,11 @@ def score(
     done = False
     try:
         if report:
-            check_reportable(run)
+            check_reportable(report, run)
         with RunDisplay(run) as display:
             summary = run.execute(display.watcher)
         if not summary.items:
-            raise CauserieError(
-                f"nothing to score: {summary.records} records read, {summary.rejected} of them bad"
-            )
+            raise CauserieError(_nothing_to_score(summary, speaker))
         if out == "-":
             for row in run.rows():
                 typer.echo(json.dumps(row, ensure_ascii=False))
@@ -144,6 +143,13 @@ score.__doc__ = (
     "Score every response (or dialogue) of one or more files.\n\n"
     "An interrupted run with --out continues where it stopped.\n" + _EXAMPLES
 )
+
+
+def _nothing_to_score(summary: Summary, speaker: str | None) -> str:
+    read = f"nothing to score: {summary.records} records read, {summary.rejected} of them bad"
+    if speaker and summary.speakers:
+        return f"{read}; no response by {speaker}, the speakers are {', '.join(summary.speakers)}"
+    return read
 
 
 def load_metrics(names: str, assignments: list[str], engines: Engines) -> tuple[Metric, ...]:

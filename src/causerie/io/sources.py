@@ -84,7 +84,7 @@ class Source:
 
     def position(self) -> int:
         """How many bytes of the file, as it lies on disk, have been read."""
-        return self._raw.tell() if self._raw else 0
+        return self._raw.tell() if self._raw and self._raw.seekable() else 0
 
     def head(self, size: int) -> bytes:
         """The first bytes; to be asked for before anything is read."""

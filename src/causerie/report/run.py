@@ -16,7 +16,7 @@ from causerie.scoring.table import exchanges_of
 
 def write_run_report(path: Path, run: Run) -> None:
     """Write the page; the inputs are read once more, because rows hold no text."""
-    check_reportable(run)
+    check_reportable(path, run)
     level = run.layout.level
     columns = [
         ColumnInfo(column, metric.summary, metric.higher_is_better, metric.sentinel)
@@ -27,10 +27,12 @@ def write_run_report(path: Path, run: Run) -> None:
     write_report(path, _scored(run), columns, title=names, signature=run.signature)
 
 
-def check_reportable(run: Run) -> None:
+def check_reportable(path: Path, run: Run) -> None:
     """A page needs conversations that can be read again, scored turn by turn."""
-    if "-" in run.inputs.paths:
-        raise CauserieError("--report reads the input twice: give a file, not standard input")
+    if any(path.exists() and path.samefile(p) for p in run.inputs.paths if Path(p).is_file()):
+        raise CauserieError(f"{path} is an input: choose another --report")
+    if not run.inputs.rereadable:
+        raise CauserieError("--report reads the input twice: give files, not standard input")
     if run.layout.level != "turn":
         raise CauserieError("--report shows scored turns: leave --level dialogue out")
 

@@ -23,27 +23,33 @@ class Journal:
     """A folder with the rows so far and the state of the run that wrote them."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._rows = folder / "rows.jsonl"
         self._checkpoint = folder / "checkpoint.json"
         self._size = 0
         self._lock = FileLock(folder / "lock")
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
+            folder.mkdir(exist_ok=True)  # the run that held the lock may just have removed it
         except Timeout:
             raise CauserieError(
                 f"another run is writing {folder.name.removesuffix('.partial')}: "
                 "wait for it, or choose another --out"
             ) from None
+        except OSError as error:
+            raise CauserieError(
+                f"{folder.parent} cannot be written to ({error.strerror}): choose another --out"
+            ) from error
 
     def resume(self, fingerprint: Any) -> dict[str, Any] | None:
         """State of an earlier run with the same fingerprint; None starts with no rows."""
         state = None
         try:
             checkpoint = json.loads(self._checkpoint.read_text(encoding="utf-8"))
-            # JSON and back, because tuples come back as lists
-            if checkpoint["fingerprint"] == json.loads(json.dumps(fingerprint)):
+            same = checkpoint["fingerprint"] == json.loads(json.dumps(fingerprint))
+            # rows may be missing if the folder was being removed when the run died
+            if same and self._rows.stat().st_size >= checkpoint["size"]:
                 state, self._size = checkpoint["state"], checkpoint["size"]
         except (OSError, ValueError, KeyError, TypeError):
             pass
@@ -73,10 +79,9 @@ class Journal:
             for line in file:
                 yield json.loads(line)
 
-    def close(self) -> None:
-        """Let go of the folder; what is in it stays for a later run."""
+    def close(self, keep: bool) -> None:
+        """Let go of the folder; with `keep`, rows in it stay for a later run to continue."""
+        if not (keep and self._size):
+            self._checkpoint.unlink(missing_ok=True)  # first: without it nothing is resumed
+            shutil.rmtree(self.folder)
         self._lock.release()
-
-    def remove(self) -> None:
-        """The rows have reached their destination: nothing is left to continue."""
-        shutil.rmtree(self.folder)

@@ -17,7 +17,7 @@ from causerie.errors import CauserieError
 from causerie.io import Record, Rejected, read
 from causerie.scoring.journal import Journal
 from causerie.scoring.summary import Summary
-from causerie.scoring.table import Layout, Row, chunks, score_chunk
+from causerie.scoring.table import Layout, Row, chunks, exchanges_of, score_chunk
 
 
 @dataclass(frozen=True)
@@ -40,30 +40,38 @@ class Inputs:
                 watch(before + position)
 
             for record in read(path, self.format, told):
-                if not isinstance(record, Rejected):
-                    if good == self.limit:
-                        return
-                    good += 1
                 yield record
-            before += 0 if path == "-" else os.path.getsize(path)
+                good += not isinstance(record, Rejected)
+                if good == self.limit:
+                    return
+            before += os.path.getsize(path) if _is_file(path) else 0
 
     @property
     def size(self) -> int | None:
         """Bytes to read; None where that cannot be known."""
-        if self.limit is not None or "-" in self.paths:
+        if self.limit is not None or not self.rereadable:
             return None
         return sum(os.path.getsize(path) for path in self.paths)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the inputs can be read twice: files can, standard input and pipes cannot."""
+        return all(_is_file(path) for path in self.paths)
 
     def identity(self) -> list[Any]:
         """Changes when what `records` yields may have changed."""
 
         def of(path: str) -> list[Any]:
-            if path == "-":  # cannot be read twice
+            if not _is_file(path):  # what comes next time may be something else
                 return [os.urandom(16).hex()]
             status = os.stat(path)
             return [path, status.st_size, status.st_mtime_ns]
 
         return [[of(path) for path in self.paths], self.format, self.limit]
+
+
+def _is_file(path: str) -> bool:
+    return path != "-" and Path(path).is_file()
 
 
 @dataclass(frozen=True)
@@ -94,14 +102,18 @@ class Run:
         strict: bool = False,
     ) -> None:
         for path in inputs.paths:
-            if path != "-" and not Path(path).is_file():
+            if path != "-" and not Path(path).exists():
                 raise CauserieError(f"no such file: {path}")
+            if out and _is_file(path) and out.exists() and out.samefile(path):
+                raise CauserieError(f"{out} is an input: choose another --out")
+        if out and out.is_dir():
+            raise CauserieError(f"{out} is a folder: name a file in it with --out")
         self.inputs, self.layout, self.engines, self.strict = inputs, layout, engines, strict
         self.out = out
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         if out is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="causerie-")
-            self.journal = Journal(Path(self._scratch.name))
+            self.journal = Journal(Path(self._scratch.name) / "journal")
         else:
             self.journal = Journal(out.with_name(out.name + ".partial"))
 
@@ -119,7 +131,12 @@ class Run:
         summary = Summary.from_json(state) if state else Summary.empty(self._directions())
         if state:
             watcher.resumed(summary)
-        for chunk in chunks(self._new_records(summary, watcher)):
+        if self.strict and summary.rejected:
+            raise CauserieError(
+                f"{summary.rejected} bad records were skipped before this run was interrupted "
+                "(stopped here because of --strict)"
+            )
+        for chunk in chunks(self._new_records(summary, watcher), layout.chunk):
             rows = self._score(chunk, summary)
             self.journal.append(rows, summary.to_json())
             watcher.advanced(summary)
@@ -131,11 +148,9 @@ class Run:
 
     def close(self, keep: bool) -> None:
         """Let go of the journal; keep it if the run is to be continued."""
-        self.journal.close()
+        self.journal.close(keep)
         if self._scratch:
             self._scratch.cleanup()
-        elif not keep:
-            self.journal.remove()
 
     def _directions(self) -> dict[str, bool]:
         level = self.layout.level
@@ -151,6 +166,7 @@ class Run:
                 summary.rejected += 1
                 watcher.rejected(record)
             else:
+                summary.see(record, len(exchanges_of(record, self.layout.speaker)))
                 yield record
 
     def _score(self, chunk: Sequence[Dialogue | Exchange], summary: Summary) -> list[Row]:

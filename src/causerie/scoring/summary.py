@@ -86,6 +86,12 @@ class Summary:
     rejected: int = 0
     items: int = 0
     """Rows written."""
+    nothing: int = 0
+    """Dialogues without a response to score: of one turn, or without the wanted speaker."""
+    tool_messages: int = 0
+    """Messages of tools, which are no turns and were left out."""
+    speakers: list[str] = field(default_factory=list)
+    """The first few seen, for a message when none of them was wanted."""
     truncated: dict[str, list[int]] = field(default_factory=dict)
     """Engine to [inputs cut to the model's window, inputs seen]."""
 
@@ -93,6 +99,16 @@ class Summary:
     def empty(cls, directions: Mapping[str, bool]) -> Summary:
         """`directions`: column name to whether higher is better."""
         return cls({name: ColumnSummary(higher) for name, higher in directions.items()})
+
+    def see(self, record: Dialogue | Exchange, responses: int) -> None:
+        """Take note of a good record and of how many responses of it are scored."""
+        dialogue = record.dialogue if isinstance(record, Exchange) else record
+        self.nothing += responses == 0
+        tools = dialogue.metadata.get("tool_messages", 0)
+        self.tool_messages += tools if isinstance(tools, int) else 0
+        for turn in dialogue.turns[:8]:
+            if len(self.speakers) < 8 and turn.speaker not in self.speakers:
+                self.speakers.append(turn.speaker)
 
     def add(self, item: Dialogue | Exchange, scores: Sequence[Score]) -> None:
         self.items += 1

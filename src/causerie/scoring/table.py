@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
 from causerie.metrics.base import Level, Metric, Score
 
 CHUNK_EXCHANGES = 1024
 """Enough for engines to sort by length and share work; little enough to stay small in memory."""
+SLOW_CHUNK_EXCHANGES = 256
+"""With a language model, so that an interruption costs a minute and the progress bar moves."""
+CHUNK_CHARACTERS = 4_000_000
 
 Row: TypeAlias = dict[str, Any]
 
@@ -24,6 +28,19 @@ class Layout:
     speaker: str | None = None
     percentiles: bool = False
     explain: bool = False
+
+    def __post_init__(self) -> None:
+        columns = self.score_columns
+        if twice := {c for c in columns if columns.count(c) > 1}:
+            raise CauserieError(
+                f"two metrics both give a column {min(twice)}: score them one after the other"
+            )
+
+    @property
+    def chunk(self) -> int:
+        """How many exchanges to score at a time."""
+        slow = any("language model" in metric.needs for metric in self.metrics)
+        return SLOW_CHUNK_EXCHANGES if slow else CHUNK_EXCHANGES
 
     @property
     def key_types(self) -> dict[str, type]:
@@ -82,8 +99,11 @@ def score_chunk(
         exchanges = [e for record in records for e in exchanges_of(record, layout.speaker)]
         items, results = exchanges, [m.score_exchanges(exchanges) for m in layout.metrics]
     else:
-        dialogues = [r.dialogue if isinstance(r, Exchange) else r for r in records]
-        items = dialogues
+        items = dialogues = [record for record in records if isinstance(record, Dialogue)]
+        if len(dialogues) < len(records):
+            raise CauserieError(
+                "a context with a response is no whole dialogue: leave --level dialogue out"
+            )
         results = [m.score_dialogues(dialogues, layout.speaker) for m in layout.metrics]
     for item, *scores in zip(items, *results, strict=True):
         yield item, tuple(score for group in scores for score in group)
@@ -97,15 +117,19 @@ def exchanges_of(record: Dialogue | Exchange, speaker: str | None) -> list[Excha
     return [record] if wanted else []
 
 
-def chunks(records: Iterable[Dialogue | Exchange]) -> Iterator[list[Dialogue | Exchange]]:
-    """Whole records, about `CHUNK_EXCHANGES` exchanges at a time."""
+def chunks(
+    records: Iterable[Dialogue | Exchange], exchanges: int = CHUNK_EXCHANGES
+) -> Iterator[list[Dialogue | Exchange]]:
+    """Whole records, about so many exchanges at a time, fewer if their text is long."""
     chunk: list[Dialogue | Exchange] = []
-    size = 0
+    size = characters = 0
     for record in records:
         chunk.append(record)
-        size += len(record.turns) if isinstance(record, Dialogue) else 1
-        if size >= CHUNK_EXCHANGES:
+        dialogue = record if isinstance(record, Dialogue) else record.dialogue
+        size += len(dialogue.turns) if isinstance(record, Dialogue) else 1
+        characters += sum(len(turn.text) for turn in dialogue.turns)
+        if size >= exchanges or characters >= CHUNK_CHARACTERS:
             yield chunk
-            chunk, size = [], 0
+            chunk, size, characters = [], 0, 0
     if chunk:
         yield chunk

@@ -23,7 +23,7 @@ from causerie.bench.statistics.correlation import (
 )
 from causerie.bench.statistics.estimate import Estimate
 from causerie.bench.statistics.groups import group_values, mean_of_groups, system_level
-from causerie.bench.statistics.multiple import holm, rank_clusters
+from causerie.bench.statistics.multiple import holm, permutations_for, rank_clusters
 from causerie.bench.statistics.pairs import (
     PairwiseAccuracy,
     group_accuracies,
@@ -40,6 +40,7 @@ from causerie.bench.statistics.significance import PairTests, permutation_tests
 from causerie.bench.statistics.soft_accuracy import soft_pairwise_accuracy
 from causerie.bench.statistics.votes import (
     cont2cat,
+    cont2cat_floor,
     ignore_equal,
     ignore_equal_points,
     vote_codes,
@@ -58,6 +59,7 @@ __all__ = [
     "compare_paired",
     "compare_unpaired",
     "cont2cat",
+    "cont2cat_floor",
     "correlation_of_clusters",
     "fleiss_kappa",
     "group_accuracies",
@@ -76,6 +78,7 @@ __all__ = [
     "partial",
     "pearson",
     "permutation_tests",
+    "permutations_for",
     "point_biserial",
     "rank_clusters",
     "soft_pairwise_accuracy",

@@ -23,8 +23,8 @@ def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> Estimate
     """
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
-    if len(values) == 0:
-        return Estimate(None, 0, reason="no unit has two ratings")
+    if len(values) < 2:
+        return _too_few(len(values))
     # All three are squared distances: of the values, of their mid-ranks (the ordinal distance
     # counts what lies between), of indicator vectors (twice the nominal 0 or 1).
     points = {"nominal": _indicators, "ordinal": _mid_ranks, "interval": _standardised}[scale](
@@ -65,13 +65,18 @@ def fleiss_kappa(ratings: ArrayLike) -> Estimate:
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
     n = len(values)
-    if n == 0:
-        return Estimate(None, 0, reason="no unit has two ratings")
+    if n < 2:
+        return _too_few(n)
     counts = _indicators(values).sum(axis=1)
     per_unit = counts.sum(axis=1)
     observed = ((counts**2).sum(axis=1) - per_unit) / (per_unit * (per_unit - 1))
     shares = counts.sum(axis=0) / per_unit.sum()
     return _kappa(float(observed.mean()), float(shares @ shares), n, one_category=len(shares) == 1)
+
+
+def _too_few(units: int) -> Estimate:
+    """A single unit shows how far its raters agree, not how far that is above chance."""
+    return Estimate(None, units, reason=f"{'only one' if units else 'no'} unit has two ratings")
 
 
 def _kappa(observed: float, chance: float, n: int, *, one_category: bool) -> Estimate:

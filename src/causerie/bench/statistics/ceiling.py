@@ -48,8 +48,8 @@ def leave_one_out_ratings(ratings: ArrayLike, *, ranks: bool = False) -> Estimat
     others = _mean_of_others(values)
     usable = ~np.isnan(others)
     n = int(usable.any(axis=1).sum())
-    if n == 0:
-        return Estimate(None, 0, reason=_NO_ITEM)
+    if n < 2:
+        return Estimate(None, n, reason="only one item has two ratings" if n else _NO_ITEM)
     weight = np.broadcast_to(1 / np.maximum(usable.sum(axis=1, keepdims=True), 1), values.shape)
     weights = weight[usable][:, None]
     points = [values[usable], others[usable]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,7 +20,7 @@ Labels: TypeAlias = Sequence[Hashable] | NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One statistic of one metric."""
+    """One statistic of one metric; what is not a finite number is none."""
 
     value: float | None
     """None if it is undefined here."""
@@ -29,6 +30,13 @@ class Estimate:
     high: float | None = None
     reason: str | None = None
     """Why there is no value, or no interval."""
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            number = getattr(self, name)
+            if number is not None and not math.isfinite(number):
+                object.__setattr__(self, name, None)
+                object.__setattr__(self, "reason", self.reason or "not a finite number")
 
     @classmethod
     def of(cls, value: float, n: int, reason: str | None) -> Estimate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,21 +30,31 @@ def holm(p: ArrayLike) -> FloatArray:
     return result
 
 
-def rank_clusters(values: ArrayLike, p: FloatArray, level: float = 0.05) -> list[int | None]:
-    """Ranks 1, 2, ... in which no metric is significantly better than another of its rank.
+def permutations_for(tests: int, level: float) -> int:
+    """How many permutations each of so many tests takes to be significant after `holm`.
 
-    Down the metrics from the largest value, a new rank begins with the first metric that
-    differs significantly (p <= level) from any in the current rank, as in the WMT metrics
-    tasks. `p` is a symmetric matrix of pairs, as a rule after `holm`. NaN in it is no
-    difference; a metric without a value (NaN) has no rank.
+    The smallest p a permutation test can give is 1 / (permutations + 1), and Holm multiplies
+    it by the number of tests: with these many it still comes out at half the level.
     """
-    measured = np.asarray(values, dtype=np.float64)
+    return math.ceil(2 * tests / level)
+
+
+def rank_clusters(values: ArrayLike, wins: ArrayLike) -> list[int | None]:
+    """Ranks 1, 2, ... in which no metric is significantly better than one below it.
+
+    Down the metrics from the largest value, a new rank begins with the first metric against
+    which any in the current rank wins, as in the WMT metrics tasks. `wins` is metrics x
+    metrics: whether the row is significantly better than the column. A win of the lower one
+    opens no rank: two metrics are tested on the items both scored, where the order can be
+    another. A metric without a value (NaN) has no rank.
+    """
+    measured, better = np.asarray(values, dtype=np.float64), np.asarray(wins, dtype=bool)
     order = [m for m in np.argsort(-measured, kind="stable").tolist() if np.isfinite(measured[m])]
     ranks: list[int | None] = [None] * len(measured)
     rank = 1
     members: list[int] = []
     for metric in order:
-        if any(p[metric, member] <= level for member in members):
+        if any(better[member, metric] for member in members):
             rank += 1
             members = []
         members.append(metric)

@@ -67,7 +67,7 @@ def correlation_of_clusters(
 
 
 def kendall_of_clusters(scores: ArrayLike, human: ArrayLike, clusters: Labels) -> ClusterStatistic:
-    """Kendall's tau-b. Memory grows with the square of the number of items."""
+    """Kendall's tau-b. Memory grows with the square of the number of items or clusters."""
     index, count = label_index(clusters)
     x, y = pairwise_complete(scores, human)
 
@@ -87,7 +87,7 @@ def kendall_of_clusters(scores: ArrayLike, human: ArrayLike, clusters: Labels) -
 
         return tau
 
-    return _side_by_side(count, [one_metric(a, b) for a, b in zip(x, y, strict=True)])
+    return _one_by_one(count, lambda row: one_metric(x[row], y[row]), len(x))
 
 
 def accuracy_of_clusters(
@@ -122,9 +122,7 @@ def accuracy_of_clusters(
         return accuracy
 
     thresholds = np.broadcast_to(np.asarray(epsilons, dtype=np.float64), len(x))
-    return _side_by_side(
-        count, [one_metric(a, b, e) for a, b, e in zip(x, y, thresholds, strict=True)]
-    )
+    return _one_by_one(count, lambda row: one_metric(x[row], y[row], thresholds[row]), len(x))
 
 
 def mean_of_clusters(values: ArrayLike, clusters: Labels) -> ClusterStatistic:
@@ -153,6 +151,18 @@ def _side_by_side(
     clusters: int, parts: list[Callable[[FloatArray], FloatArray]]
 ) -> ClusterStatistic:
     return ClusterStatistic(clusters, lambda counts: np.stack([p(counts) for p in parts], axis=1))
+
+
+def _one_by_one(
+    clusters: int, part: Callable[[int], Callable[[FloatArray], FloatArray]], metrics: int
+) -> ClusterStatistic:
+    """For parts with large matrices: no more than one is in memory at a time."""
+    return ClusterStatistic(
+        clusters,
+        lambda counts: np.array([part(row)(counts) for row in range(metrics)])
+        .reshape(metrics, len(counts))
+        .T,
+    )
 
 
 def _moments(

@@ -36,13 +36,15 @@ def vote_codes(votes: Votes) -> FloatArray:
 
 
 def voting_points(votes: Votes, first: ArrayLike, second: ArrayLike, responses: int) -> FloatArray:
-    """Voting: the points of each response, to be correlated with the metric's scores.
+    """Voting: the points a vote of each response, to be correlated with the metric's scores.
 
     `first` and `second` are the numbers (0 to `responses` - 1) of the responses A and B of
     each pair. "A" gives A a point, "B" gives B one, "both good" both, "both bad" neither.
     The paper's text does not say whether a response is scored once per comparison or once in
     all; its case studies (tables 4 and 8) show totals up to 9, so we sum over all annotators
-    and all comparisons a response takes part in. NaN for a response without any vote.
+    and all comparisons a response takes part in. The sum is divided by the number of votes
+    cast there: where every response has equally many this changes no correlation, and where
+    an annotator is missing it does not pass for a bad response. NaN without any vote.
     """
     codes = vote_codes(votes)
     points, cast = np.zeros(responses), np.zeros(responses)
@@ -50,7 +52,7 @@ def voting_points(votes: Votes, first: ArrayLike, second: ArrayLike, responses: 
         index = np.asarray(members, dtype=np.int64)
         np.add.at(points, index, ((codes == own) | (codes == _GOOD)).sum(axis=1))
         np.add.at(cast, index, (~np.isnan(codes)).sum(axis=1))
-    return np.where(cast > 0, points, np.nan)
+    return np.where(cast > 0, points / np.maximum(cast, 1), np.nan)
 
 
 def ignore_equal_points(votes: Votes) -> tuple[IntArray, FloatArray]:
@@ -78,13 +80,30 @@ def cont2cat(differences: ArrayLike, votes: Votes) -> list[Estimate]:
     """Cont2Cat: Krippendorff's nominal alpha of the annotators with the metric as one more.
 
     The metric votes "A" if score(A) - score(B) is positive and "B" otherwise, so equal scores
-    are a vote for B as the paper has it; where it has no score it casts no vote. The metric
-    never says "both", which keeps alpha below that of the annotators among themselves
-    (`krippendorff_alpha(vote_codes(votes))`): compare metrics, and this ceiling.
+    are a vote for B as the paper has it. Only pairs that it scored count, n of them: on the
+    others the annotators would agree among themselves, to its credit. A metric that scores
+    every pair equally says nothing about them and has no number.
+
+    The metric never says "both", which keeps alpha below that of the annotators among
+    themselves (`krippendorff_alpha(vote_codes(votes))`), and the annotators' own agreement
+    keeps it above 0: read it between `cont2cat_floor` and that ceiling.
     """
     codes = vote_codes(votes)
-    result = []
-    for row in as_matrix(differences):
-        metric = np.where(np.isnan(row), np.nan, np.where(row > 0, _A, _B))
-        result.append(krippendorff_alpha(np.column_stack([codes, metric])))
-    return result
+    return [_with_metric(codes, row) for row in as_matrix(differences)]
+
+
+def cont2cat_floor(votes: Votes) -> Estimate:
+    """Cont2Cat of a metric that knows nothing: it votes for B, whatever the pair."""
+    codes = vote_codes(votes)
+    return krippendorff_alpha(np.column_stack([codes, np.full(len(codes), _B)]))
+
+
+def _with_metric(codes: FloatArray, differences: FloatArray) -> Estimate:
+    scored = ~np.isnan(differences)
+    own = differences[scored]
+    if not len(own):
+        return Estimate(None, 0, reason="no pair has a score on both sides")
+    if not own.any():
+        reason = "the metric scores both responses of every pair the same"
+        return Estimate(None, len(own), reason=reason)
+    return krippendorff_alpha(np.column_stack([codes[scored], np.where(own > 0, _A, _B)]))
