@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,8 +26,10 @@ from causerie.bench.statistics import (
     correlation_of_clusters,
     ignore_equal,
     ignore_equal_points,
+    krippendorff_alpha,
     pearson,
     spearman,
+    vote_codes,
     with_intervals,
 )
 from causerie.bench.statistics.estimate import FloatArray
@@ -129,12 +131,14 @@ def analyse(
         statistics=names,
         ceiling=judgement.ceiling(),
         alpha=judgement.alpha(),
+        kappa=judgement.kappa(),
         rows=tuple(sorted(rows, key=lambda row: _order(row, names[0]))),
         significance=significance,
         sample=sample(units, judgement.points, {c.name: c.values for c in columns}, options.seed),
         judgement_histogram=histogram(judgement.points),
         histograms={column.name: histogram(column.values) for column in columns},
         limit=judgement.limit(),
+        floor=judgement.floor(),
     )
 
 
@@ -163,7 +167,7 @@ def _of_pairs(
         "voting.spearman": measures.spearman(),
         "voting.pearson": measures.pearson(),
         "ignore-equal.point-biserial": _ignore_equal(judged, measures, judgement),
-        "cont2cat.alpha": _cont2cat(_differences(measures), judgement),
+        "cont2cat.alpha": cont2cat(_differences(measures), judgement.votes),
         **_views(measures, length),
         "without-humans": _pairs_without_humans(judged, measures, judgement),
     }
@@ -172,6 +176,7 @@ def _of_pairs(
 def _views(measures: Measures, length: FloatArray) -> dict[str, list[Estimate]]:
     return {
         "within-context": measures.within_context(),
+        "within-context-accuracy": measures.within_context_accuracy(),
         "system": measures.system(),
         "system-means": measures.system_means(),
         "partial": measures.partial(length),
@@ -184,16 +189,6 @@ def _differences(measures: Measures) -> FloatArray:
         measures.scores[:, measures.units.first] - measures.scores[:, measures.units.second]
     )
     return difference
-
-
-def _cont2cat(differences: FloatArray, judgement: Judgement) -> list[Estimate]:
-    """A metric without scores casts no vote: the annotators' own alpha would be no number of it."""
-    return [
-        estimate
-        if not np.isnan(row).all()
-        else Estimate(None, 0, reason="no pair has a score on both sides")
-        for row, estimate in zip(differences, cont2cat(differences, judgement.votes), strict=True)
-    ]
 
 
 def _ignore_equal(judged: JudgedSet, measures: Measures, judgement: Judgement) -> list[Estimate]:
@@ -235,7 +230,7 @@ def _by_dimension(
         if judged.level == "pair":
             differences = scores[:, units.first] - scores[:, units.second]
             found["ignore-equal.point-biserial"] = ignore_equal(differences, judgement.votes)
-            found["cont2cat.alpha"] = _cont2cat(differences, judgement)
+            found["cont2cat.alpha"] = cont2cat(differences, judgement.votes)
         result[dimension] = (judgement.reason, found)
     return result
 
@@ -264,6 +259,8 @@ def _notes(
     lower = [column.name for column in columns if not column.facts.higher_is_better]
     if lower:
         notes.append(f"lower is better for {', '.join(lower)}: negated, so larger agrees better")
+    if judged.level == "pair":
+        notes += _of_votes(judged)
     if judged.level == "dialogue":
         notes.append("turn-level metrics are averaged over the system's turns of a dialogue")
     own = sum(
@@ -276,6 +273,23 @@ def _notes(
             "that use one: compare those without human-written responses"
         )
     return tuple(notes)
+
+
+def _of_votes(judged: JudgedSet) -> Iterator[str]:
+    """How far the annotators agree over all dimensions, and where they do too well."""
+    votes = {d: [[o.get(d) for o in p.judgements] for p in judged.pairs] for d in judged.dimensions}
+    pooled = krippendorff_alpha(vote_codes([row for rows in votes.values() for row in rows]))
+    if len(votes) > 1 and pooled.value is not None:
+        together = f"all {len(votes)} dimensions together"
+        yield f"the annotators' alpha over {together} is {pooled.value:.3f}"
+    for dimension, rows in votes.items():
+        cast = [[vote for vote in row if vote is not None] for row in rows]
+        several = [row for row in cast if len(row) > 1]
+        if several and all(len(set(row)) == 1 for row in several):
+            yield (
+                f"the annotators' votes for {dimension!r} agree on every pair, as if they were one "
+                "vote written down several times: an agreement of 1 says nothing there"
+            )
 
 
 def _shortened(problems: tuple[str, ...]) -> tuple[str, ...]:

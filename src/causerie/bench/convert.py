@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from causerie.bench.fields import read_rating
 from causerie.errors import CauserieError
 from causerie.io import appearing_whole
 
@@ -133,7 +134,9 @@ def grade(corpus: str) -> Converter:
                 "response": _reply(context, response),
                 "reference": references.get(key),
                 "system": system,
-                "ratings": {"coherence": [_rating(s) for s in json.loads(entry["HumanScores"])]},
+                "ratings": {
+                    "coherence": [read_rating(s) for s in json.loads(entry["HumanScores"])]
+                },
                 "source_id": entry["ID"],
             }
 
@@ -187,7 +190,7 @@ def dailydialog_zhao(paths: Sequence[Path]) -> Iterator[Record]:
                 "reference": reference.strip(),
                 "system": system,
                 "ratings": {
-                    d: [_rating(worker[d]) for worker in workers]
+                    d: [read_rating(worker[d]) for worker in workers]
                     for d in ("content", "grammar", "overall", "relevance")
                 },
             }
@@ -221,8 +224,10 @@ def dstc9_interactive(paths: Sequence[Path]) -> Iterator[Record]:
         system = path.stem
         place = system.removeprefix("chatbot").zfill(2)
         for number, (transcript, entries) in enumerate(dialogues.items()):
-            overall = [_rating(entry["human (overall)"]) for entry in entries]
-            rows = {d: [_rating(e.get(d)) for e in entries] for d in entries[0] if d not in other}
+            overall = [read_rating(entry["human (overall)"]) for entry in entries]
+            rows = {
+                d: [read_rating(e.get(d)) for e in entries] for d in entries[0] if d not in other
+            }
             yield {
                 "id": f"dstc9-{place}-{number:03d}",
                 "level": "dialog",
@@ -325,19 +330,9 @@ def _said(turn: Mapping[str, str]) -> dict[str, str]:
 
 def _rows(annotations: Mapping[str, Any]) -> dict[str, list[float | None]]:
     return {
-        dimension: [_rating(rating) for rating in (row if isinstance(row, list) else [row])]
+        dimension: [read_rating(rating) for rating in (row if isinstance(row, list) else [row])]
         for dimension, row in annotations.items()
     }
-
-
-def _rating(value: object) -> float | None:
-    """A number, also one written as text; anything else ("N/A ...") is no rating."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        return float(text) if re.fullmatch(r"-?\d+(\.\d+)?", text) else None
-    return value
 
 
 def _squeezed(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -14,6 +14,12 @@ from causerie.io.rejected import RecordError
 
 Fields: TypeAlias = Mapping[str, object]
 Ratings: TypeAlias = Mapping[str, tuple[float | None, ...]]
+
+LARGEST_RATING = 1e6
+"""No scale goes so far: what is beyond it is a mistake in the file."""
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def exchange(
@@ -89,20 +95,21 @@ def read_ratings(value: object) -> tuple[Ratings, list[str]]:
         if not row:
             faults.append(f"{dimension!r} has no rating")
             continue
-        ratings[str(dimension)] = tuple(_rating(rating) for rating in row)
-        if odd := [r for r in row if r is not None and _rating(r) is None]:
-            faults.append(f"{dimension!r} has {len(odd)} rating(s) that are not numbers")
+        ratings[str(dimension)] = tuple(read_rating(rating) for rating in row)
+        if odd := [r for r in row if r is not None and read_rating(r) is None]:
+            faults.append(
+                f"{dimension!r} has {len(odd)} rating(s) that are no numbers, or absurd ones"
+            )
     return ratings, faults
 
 
-def _rating(value: object) -> float | None:
+def read_rating(value: object) -> float | None:
+    """A rating: a number, also one written as text; anything else ("N/A") is none."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    return value if abs(value) <= LARGEST_RATING else None
 
 
 def read_judgements(value: object) -> tuple[tuple[Mapping[str, str], ...], list[str]]:

@@ -42,15 +42,18 @@ def write_results(result: RunResult, folder: Path) -> list[Path]:
 
 
 def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
-    """One row per set, dimension, column and statistic; what people reach is a column `human`."""
+    """One row per set, dimension, column and statistic; what people reach is a column `human`,
+    what a metric that knows nothing gets a column `constant`.
+    """
     for judged in result.sets:
         for name, estimate in judged.ceiling.items():
             yield _row(judged, judged.dimension, name, estimate, column="human", kind="ceiling")
         for name, estimate in judged.limit.items():
             yield _row(judged, judged.dimension, name, estimate, column="human", kind="limit")
-        yield _row(
-            judged, judged.dimension, "alpha", judged.alpha, column="human", kind="agreement"
-        )
+        for name, estimate in judged.floor.items():
+            yield _row(judged, judged.dimension, name, estimate, column="constant", kind="floor")
+        for name, estimate in (("alpha", judged.alpha), ("kappa", judged.kappa)):
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="agreement")
         for row in judged.rows:
             facts = {
                 "column": row.column,

@@ -11,6 +11,8 @@ from causerie.bench.judged import JudgedSet
 from causerie.bench.statistics import (
     CORRELATIONS,
     Estimate,
+    cont2cat_floor,
+    fleiss_kappa,
     krippendorff_alpha,
     leave_one_out_ratings,
     split_half,
@@ -27,10 +29,10 @@ class Judgement:
     """One number per unit, and the annotators behind it."""
 
     points: FloatArray
-    """Mean rating; of pairs, the votes a response got. NaN where nobody judged."""
+    """Mean rating; of pairs, the share of votes a response got. NaN where nobody judged."""
     ratings: FloatArray
-    """Units x annotators; of pairs, the votes of each. Annotators have no names: what stands
-    in one column is not of one person."""
+    """Units x annotators; of pairs, the share of each one's votes. Annotators have no names:
+    what stands in one column is not of one person."""
     votes: Votes
     """Pairs x annotators; empty unless the set is one of pairs."""
     annotators: str
@@ -43,6 +45,14 @@ class Judgement:
         if self.votes:
             return krippendorff_alpha(vote_codes(self.votes))
         return krippendorff_alpha(self.ratings, "interval")
+
+    def kappa(self) -> Estimate:
+        """Fleiss', which takes ratings as categories: 4 is as far from 5 as from 1."""
+        return fleiss_kappa(vote_codes(self.votes) if self.votes else self.ratings)
+
+    def floor(self) -> dict[str, Estimate]:
+        """What a metric that knows nothing gets, where that is not 0 (accuracies: one half)."""
+        return {"cont2cat.alpha": cont2cat_floor(self.votes)} if self.votes else {}
 
     def ceiling(self) -> dict[str, Estimate]:
         """One person against the mean (of pairs: the votes) of the others."""
@@ -72,7 +82,7 @@ def judgement_of(judged: JudgedSet, units: Units, dimension: str) -> Judgement:
 
 
 def points_of(votes: Votes, units: Units) -> FloatArray:
-    """The votes each response got, over all its pairs."""
+    """The share of votes each response got, over all its pairs."""
     return voting_points(votes, units.first, units.second, len(units))
 
 

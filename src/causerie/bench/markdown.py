@@ -13,6 +13,7 @@ _HEADINGS = {
     "kendall": "Kendall",
     "accuracy": "acc*",
     "within-context": "within context",
+    "within-context-accuracy": "acc* within context",
     "system": "SPA",
     "system-means": "system means",
     "partial": "given length",
@@ -34,10 +35,12 @@ def to_markdown(result: RunResult) -> str:
         "are trivial: a metric that does not beat them has learned nothing about conversation. "
         "*Human* is one annotator against the mean of the others; *limit* is about the most any "
         "metric can reach, because the mean of a few annotators is noisy (square root of its "
-        "split-half reliability). Metrics of one rank do not "
-        "differ significantly (paired permutation of whole dialogues or contexts, Holm, 0.05).",
+        "split-half reliability); *floor* is what a metric that knows nothing gets, where that is "
+        "not 0. No metric is significantly better than one below it in its rank (paired "
+        "permutation of whole dialogues or contexts, Holm, 0.05).",
         "## Summary",
-        "Main statistic of every set (Spearman's rho; of pairs, with the votes a response got). "
+        "Main statistic of every set (Spearman's rho; of pairs, with the share of votes a "
+        "response got). "
         "Bold: first rank, and the interval is above 0.",
         _summary(result),
         *(_section(judged) for judged in result.sets),
@@ -100,13 +103,18 @@ def _facts(judged: SetResult) -> str:
         f"{judged.human_written:,} written by people",
         f"annotators an item: {judged.annotators}",
     ]
-    alpha = judged.alpha
-    agreement = _text(alpha.reason or "") if alpha.value is None else f"{alpha.value:.3f}"
     return (
         f"`{_code(judged.name)}`, judged for **{_text(judged.dimension)}**: {'; '.join(counts)}. "
-        f"Krippendorff's alpha: {agreement}. {_text(judged.paper)}. "
+        f"Krippendorff's alpha: {_agreement(judged.alpha)}; Fleiss' kappa: "
+        f"{_agreement(judged.kappa)}. {_text(judged.paper)}. "
         f"Licence: {_text(judged.licence)}."
     )
+
+
+def _agreement(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return _text(estimate.reason or "")
+    return f"{estimate.value:.3f}" + " (see the notes)" * (estimate.value == 1)
 
 
 def _set_table(judged: SetResult) -> str:
@@ -127,7 +135,12 @@ def _set_table(judged: SetResult) -> str:
     ]
     people = [
         ["", f"*{name}*", *(_number(numbers.get(statistic)) for statistic in shown), "", ""]
-        for name, numbers in (("human", judged.ceiling), ("limit", judged.limit))
+        for name, numbers in (
+            ("human", judged.ceiling),
+            ("limit", judged.limit),
+            ("floor", judged.floor),
+        )
+        if numbers
     ]
     headings = [_heading(name) + " [95%]" * (name == judged.main) for name in shown]
     return _table(["rank", "metric", *headings, "s / 1,000 turns", "cut"], [*people, *rows])

@@ -17,8 +17,10 @@ from causerie.bench.statistics import (
     CORRELATIONS,
     ClusterStatistic,
     Estimate,
+    PairwiseAccuracy,
     accuracy_of_clusters,
     correlation_of_clusters,
+    group_accuracies,
     group_values,
     holm,
     kendall,
@@ -71,23 +73,27 @@ class Measures:
     def accuracy(self) -> list[Estimate]:
         """The interval takes each metric's tie threshold as given."""
         found = pairwise_accuracy(self.scores, self.judgement)
-        epsilons = [f.epsilon if f.epsilon is not None else 0.0 for f in found]
         return self._with_intervals(
             [f.estimate for f in found],
-            accuracy_of_clusters(self.scores, self.judgement, self.units.clusters, epsilons),
+            accuracy_of_clusters(
+                self.scores, self.judgement, self.units.clusters, _epsilons(found)
+            ),
         )
 
     def within_context(self) -> list[Estimate]:
+        if why := self._too_few_contexts():
+            return self.none(why)
+        values = group_values(spearman, self.scores, self.judgement, self.units.contexts)
+        return self._mean_of_contexts(mean_of_groups(values), values)
+
+    def within_context_accuracy(self) -> list[Estimate]:
+        """One tie threshold a metric, for all contexts; the interval takes it as given."""
+        if why := self._too_few_contexts():
+            return self.none(why)
         contexts = self.units.contexts
-        repeated = sum(count > 1 for count in Counter(contexts).values())
-        if repeated < FEWEST_CONTEXTS:
-            return self.none(
-                f"{repeated} of the {FEWEST_CONTEXTS} contexts with several responses it takes"
-            )
-        values = group_values(spearman, self.scores, self.judgement, contexts)
-        first = dict(zip(reversed(contexts), reversed(self.units.clusters), strict=True))
-        clusters = [first[context] for context in dict.fromkeys(contexts)]
-        return self._with_intervals(mean_of_groups(values), mean_of_clusters(values, clusters))
+        found = pairwise_accuracy(self.scores, self.judgement, contexts)
+        values = group_accuracies(self.scores, self.judgement, contexts, _epsilons(found))
+        return self._mean_of_contexts([f.estimate for f in found], values)
 
     def system(self) -> list[Estimate]:
         """Soft pairwise accuracy, for systems that answered the same contexts."""
@@ -172,6 +178,19 @@ class Measures:
             estimates, statistic, resamples=self.options.resamples, seed=self.options.seed
         )
 
+    def _mean_of_contexts(self, estimates: list[Estimate], values: FloatArray) -> list[Estimate]:
+        """With the interval of the mean of `values`, metrics x contexts."""
+        contexts = self.units.contexts
+        first = dict(zip(reversed(contexts), reversed(self.units.clusters), strict=True))
+        clusters = [first[context] for context in dict.fromkeys(contexts)]
+        return self._with_intervals(estimates, mean_of_clusters(values, clusters))
+
+    def _too_few_contexts(self) -> str | None:
+        repeated = sum(count > 1 for count in Counter(self.units.contexts).values())
+        if repeated >= FEWEST_CONTEXTS:
+            return None
+        return f"{repeated} of the {FEWEST_CONTEXTS} contexts with several responses it takes"
+
     def _named_systems(self) -> Measures:
         return self.only(np.array([bool(system) for system in self.units.systems], dtype=bool))
 
@@ -180,6 +199,10 @@ class Measures:
         return (
             f"{count} of the {FEWEST_SYSTEMS} systems it takes" if count < FEWEST_SYSTEMS else None
         )
+
+
+def _epsilons(found: Sequence[PairwiseAccuracy]) -> list[float]:
+    return [0.0 if one.epsilon is None else one.epsilon for one in found]
 
 
 def ranks(estimates: Sequence[Estimate], significance: Significance) -> list[int | None]:

@@ -21,6 +21,7 @@ STATISTICS: Mapping[str, str] = {
     "kendall": "Kendall's tau-b",
     "accuracy": "pairwise accuracy with calibrated ties (acc*)",
     "within-context": "mean Spearman's rho among responses to one context",
+    "within-context-accuracy": "mean acc* among responses to one context",
     "system": "soft pairwise accuracy of systems (SPA)",
     "system-means": "Spearman's rho of the systems' means",
     "partial": "Spearman's rho given the response's length",
@@ -29,11 +30,12 @@ STATISTICS: Mapping[str, str] = {
 """The statistics of responses and dialogues, by the key they have in `MetricRow.statistics`."""
 
 PAIR_STATISTICS: Mapping[str, str] = {
-    "voting.spearman": "Spearman's rho with the votes a response got (Voting)",
-    "voting.pearson": "Pearson's r with the votes a response got (Voting)",
+    "voting.spearman": "Spearman's rho with the share of votes a response got (Voting)",
+    "voting.pearson": "Pearson's r with the share of votes a response got (Voting)",
     "ignore-equal.point-biserial": "point-biserial correlation with preferences (IgnoreEqual)",
     "cont2cat.alpha": "Krippendorff's alpha with the metric as an annotator (Cont2Cat)",
     "within-context": "mean Spearman's rho among responses to one context",
+    "within-context-accuracy": "mean acc* among responses to one context",
     "system": "soft pairwise accuracy of systems (SPA)",
     "system-means": "Spearman's rho of the systems' means",
     "partial": "Spearman's rho (Voting) given the response's length",
@@ -68,7 +70,7 @@ class MetricRow:
     dimensions: Mapping[str, Mapping[str, Estimate]]
     """The main statistics for every dimension of the set, without intervals."""
     cluster: int | None
-    """Rank: no metric of a rank is significantly better than another of it; None: no number."""
+    """Rank: no metric of a rank is significantly better than one below it; None: no number."""
     seconds_per_1000: float | None
     """Seconds per 1,000 turns on the machine that computed the scores."""
     truncated: float | None
@@ -105,7 +107,7 @@ class Sample:
     systems: tuple[str, ...]
     human_written: tuple[bool, ...]
     judgement: tuple[float, ...]
-    """Mean rating; of pairs, the votes the response got."""
+    """Mean rating; of pairs, the share of votes the response got."""
     scores: Mapping[str, tuple[float | None, ...]]
     """By column."""
 
@@ -143,6 +145,8 @@ class SetResult:
     """How well one person does in the metrics' place, for the statistics that allow it."""
     alpha: Estimate
     """Agreement of the annotators: Krippendorff's alpha (interval; of pairs nominal)."""
+    kappa: Estimate
+    """The same as Fleiss' kappa, for which ratings are categories without an order."""
     rows: tuple[MetricRow, ...]
     """By rank and main statistic, the best first; sentinels among them."""
     significance: Significance
@@ -153,6 +157,9 @@ class SetResult:
     limit: Mapping[str, Estimate] = field(default_factory=dict)
     """About the most any metric can reach, because the mean of a few annotators is noisy: the
     square root of its split-half reliability, by statistic."""
+    floor: Mapping[str, Estimate] = field(default_factory=dict)
+    """What a metric that knows nothing gets, for statistics where that is not plain: Cont2Cat
+    of pairs, in which the annotators' own agreement lifts every metric."""
 
     @property
     def main(self) -> str:
@@ -172,8 +179,10 @@ class RunOptions:
     resamples: int = 1000
     """For intervals."""
     permutations: int = 10_000
-    """For significance."""
+    """For significance, at least: many metrics take more."""
     seed: int = 0
+    dimension: str | None = None
+    """What people judged, in any case of letters; None: the main dimension of each set."""
 
 
 @dataclass(frozen=True)

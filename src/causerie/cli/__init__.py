@@ -56,6 +56,3 @@ def main() -> None:
     except CauserieError as error:
         print(f"causerie: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("causerie: interrupted; the same command goes on where it stopped", file=sys.stderr)
-        sys.exit(130)

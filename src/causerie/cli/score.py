@@ -92,7 +92,7 @@ def score(
     models_dir: options.ModelsDir = None,
     offline: options.Offline = False,
 ) -> None:
-    from causerie.cli.console import RunDisplay, show_summary
+    from causerie.cli.console import RunDisplay, console, show_summary
     from causerie.engines import Engines, Settings
     from causerie.io import check_table_path, write_table
     from causerie.report import check_reportable, write_run_report
@@ -132,6 +132,10 @@ def score(
         if report:
             write_run_report(report, run)
         done = True
+    except KeyboardInterrupt:
+        if file:
+            console.print("interrupted: the same command goes on where this one stopped")
+        raise
     finally:
         run.close(keep=not done)
     show_summary(run, summary, [p for p in (file, report) if p])

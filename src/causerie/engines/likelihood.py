@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,15 +12,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
-from transformers import DynamicCache
 
 from causerie.engines.cache import Cache, Truncation
-from causerie.engines.packing import plan
+from causerie.engines.passes import packed, plain, sequences
+from causerie.engines.selfcheck import packable
 from causerie.engines.settings import Settings
 from causerie.engines.tree import Tree
-from causerie.engines.trie import Forest, Ints, Trie
+from causerie.engines.trie import Trie
 from causerie.engines.turnformat import TurnFormat, turn_format
 from causerie.engines.window import Visible, fit
 from causerie.models import Store, load_backbone
@@ -31,9 +30,6 @@ TOKEN_BUDGET = 512
 """Tokens per forward pass: more make the attention mask grow faster than the passes shrink."""
 
 _REMEMBERED = 200_000  # segments, about 200 bytes each
-_ROWS = 64  # of logits normalised at a time
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,8 @@ class Likelihood:
 
     Every token of the tree goes through the network once, whatever is asked: equal beginnings
     are shared down to the token, and passes are packed so that a token sees only its ancestors.
-    The numbers equal those of scoring every path by itself. Answers are remembered.
+    The numbers equal those of scoring every path by itself; with a network for which that is
+    not so, every path is in fact scored by itself. Answers are remembered.
     """
 
     def __init__(
@@ -91,6 +88,10 @@ class Likelihood:
         self.tokens_computed = 0
         self._remembered: Cache[bytes, LogLikelihood] = Cache(_REMEMBERED)
         self._model: Any = backbone.model.eval()
+        self._packable = packable(backbone)
+        self._told = False
+        if not self._packable:
+            self._tell("cannot be used with packed passes")
 
     @classmethod
     def load(cls, store: Store, settings: Settings) -> Likelihood:
@@ -130,6 +131,22 @@ class Likelihood:
 
     def _compute(self, tree: Tree, nodes: set[int]) -> dict[int, LogLikelihood]:
         """The log-likelihoods of these segments."""
+        far = self._far(tree, nodes)
+        return self._pass(tree, nodes - far, True) | self._pass(tree, far, False)
+
+    def _far(self, tree: Tree, nodes: set[int]) -> set[int]:
+        """The nodes with paths too long to be packed."""
+        if self._packable >= self.backbone.window:
+            return set()
+        lengths = {Tree.ROOT: len(tree.prefix)}
+        for node in tree.with_ancestors(nodes):
+            lengths[node] = lengths[tree.parent(node)] + len(tree.segment(node).tokens)
+        far = {node for node in nodes if lengths[node] > self._packable}
+        if far:
+            self._tell(f"looks back only {self._packable} tokens in some layers")
+        return far
+
+    def _pass(self, tree: Tree, nodes: set[int], pack: bool) -> dict[int, LogLikelihood]:
         if not nodes:
             return {}
         trie = Trie()
@@ -146,7 +163,13 @@ class Likelihood:
         # Only what is above a scored token goes through the network, not the token itself.
         targets = np.array(sorted(set(chain.from_iterable(scored.values()))), dtype=np.int64)
         forest, before = trie.above(targets)
-        log_probs = self._log_probs(forest, before, np.array(trie.tokens, dtype=np.int64)[targets])
+        tokens = np.array(trie.tokens, dtype=np.int64)[targets]
+        if pack:
+            log_probs = packed(self._model, forest, before, tokens, self.budget)
+            self.tokens_computed += len(forest)
+        else:
+            log_probs = plain(self._model, forest, before, tokens)
+            self.tokens_computed += sum(map(len, sequences(forest)))
         return {
             node: LogLikelihood(
                 float(log_probs[np.searchsorted(targets, inserted)].sum()), len(inserted)
@@ -154,57 +177,15 @@ class Likelihood:
             for node, inserted in scored.items()
         }
 
-    @torch.inference_mode()
-    def _log_probs(self, forest: Forest, before: Ints, targets: Ints) -> Floats:
-        """The log-probability of each target token after a place in the forest."""
-        device, dtype = self._model.device, self._model.dtype
-        ends = torch.from_numpy(forest.ends).to(device)
-        asked = np.zeros(len(forest), dtype=bool)
-        asked[before] = True
-        row_of = np.full(len(forest), -1, dtype=np.int64)
-        log_probs = np.zeros(len(targets))
-        cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
-
-        for step in plan(forest, self.budget):
-            if step.past == 0:
-                cache = DynamicCache()
-            elif step.past < len(cached):
-                cache.crop(step.past - len(cached))
-            cached = np.concatenate([cached[: step.past], step.nodes])
-            rows = np.flatnonzero(asked[step.nodes])
-            logits = self._model(
-                input_ids=torch.from_numpy(forest.tokens[step.nodes])[None].to(device),
-                position_ids=torch.from_numpy(forest.depths[step.nodes])[None].to(device),
-                attention_mask=_mask(ends, cached, step.nodes, dtype),
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=torch.from_numpy(rows).to(device),
-            ).logits[0]
-            self.tokens_computed += len(step.nodes)
-
-            row_of[step.nodes[rows]] = np.arange(len(rows))
-            here = np.flatnonzero(row_of[before] >= 0)
-            log_probs[here] = _gather(logits, row_of[before[here]], targets[here])
-            row_of[step.nodes] = -1
-        return log_probs
-
-
-def _mask(ends: torch.Tensor, keys: Ints, queries: Ints, dtype: torch.dtype) -> torch.Tensor:
-    """What to add to the attention scores so that each token sees itself and its ancestors."""
-    key = torch.from_numpy(keys).to(ends.device)
-    query = torch.from_numpy(queries).to(ends.device)[:, None]
-    hidden = (query < key) | (query >= ends[key])
-    mask = torch.zeros(hidden.shape, dtype=dtype, device=ends.device)
-    return mask.masked_fill_(hidden, torch.finfo(dtype).min)[None, None]
-
-
-def _gather(logits: torch.Tensor, rows: Ints, tokens: Ints) -> Floats:
-    """The log-probabilities of tokens, each in a row of logits."""
-    norms = torch.cat([part.float().logsumexp(-1) for part in torch.split(logits, _ROWS)])
-    row = torch.from_numpy(rows).to(logits.device)
-    token = torch.from_numpy(tokens).to(logits.device)
-    values: Floats = (logits[row, token].float() - norms[row]).double().cpu().numpy()
-    return values
+    def _tell(self, why: str) -> None:
+        """Say, once, why it takes longer than it might."""
+        if not self._told:
+            how = "long texts are" if self._packable else "every text is"
+            print(
+                f"causerie: {self.backbone.name} {why}: {how} scored separately, which is slower",
+                file=sys.stderr,
+            )
+        self._told = True
 
 
 def _digests(tree: Tree, nodes: Iterable[int]) -> dict[int, bytes]:

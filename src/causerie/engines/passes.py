@@ -1,18 +1,10 @@
-"""From a forest of tokens to their log-probabilities: packed forward passes where they are right.
-
-Packing tells the network by an attention mask and by position ids what each token may see. Some
-architectures heed neither (they count positions themselves, look back only so far, or have no
-attention at all), and rarely say so. So before a network is used, a small tree goes through it
-packed and plainly, and where the numbers differ, every path has a plain pass of its own.
-"""
+"""From a forest of tokens to log-probabilities: packed forward passes, or one per sequence."""
 
 from __future__ import annotations
 
 import inspect
-import random
-import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,122 +12,105 @@ import torch
 from transformers import DynamicCache
 
 from causerie.engines.packing import plan
-from causerie.engines.trie import Forest, Ints, Trie
-from causerie.errors import CauserieError
-from causerie.models.sources import first_line
-
-if TYPE_CHECKING:
-    from causerie.models import Backbone
+from causerie.engines.trie import Forest, Ints
 
 Floats = npt.NDArray[np.float64]
 
 _ROWS = 64  # of logits normalised at a time
-_LOOKS_BACK = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
-"""What configurations call the distance beyond which some layers see nothing."""
-_CHECKED_PATH = 18  # tokens; also what a window must have at least to be checked to its end
-_LONGEST_CHECKED = 512
 
 
-class Passes:
-    """One network's forward passes, checked before the first."""
+@torch.inference_mode()
+def packed(model: Any, forest: Forest, before: Ints, targets: Ints, budget: int) -> Floats:
+    """The log-probability of each target token after a place in the forest.
 
-    def __init__(self, backbone: Backbone) -> None:
-        self.tokens_computed = 0
-        self._name = backbone.name
-        self._model: Any = backbone.model
-        self._packed_depth = self._check(backbone.window)
-        """Tokens of the longest path that may be packed."""
-        self._told = False
-        if self._packed_depth == 0:
-            self._tell()
+    Every token goes through the network once, at most `budget` of them at a time. The network
+    must heed position ids and the attention mask (see `causerie.engines.selfcheck`).
+    """
+    ends = torch.from_numpy(forest.ends).to(model.device)
+    answers = _Answers(len(forest), before, targets)
+    cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
+    for step in plan(forest, budget):
+        if step.past == 0:
+            cache = DynamicCache()
+        elif step.past < len(cached):
+            cache.crop(step.past - len(cached))
+        cached = np.concatenate([cached[: step.past], step.nodes])
+        rows = np.flatnonzero(answers.open[step.nodes])
+        logits = model(
+            input_ids=torch.from_numpy(forest.tokens[step.nodes])[None].to(model.device),
+            position_ids=torch.from_numpy(forest.depths[step.nodes])[None].to(model.device),
+            attention_mask=_mask(ends, cached, step.nodes, model.dtype),
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=torch.from_numpy(rows).to(model.device),
+        ).logits[0]
+        answers.take(step.nodes[rows], logits)
+    return answers.log_probs
 
-    @torch.inference_mode()
-    def log_probs(self, forest: Forest, before: Ints, targets: Ints, budget: int) -> Floats:
-        """The log-probability of each target token after a place in the forest.
 
-        At most `budget` tokens go through the network at once, where they are packed.
-        """
-        if len(forest) == 0:
-            return np.zeros(0)
-        if int(forest.depths.max()) < self._packed_depth:
-            return self._packed(forest, before, targets, budget)
-        self._tell()
-        return self._plain(forest, before, targets)
+@torch.inference_mode()
+def plain(model: Any, forest: Forest, before: Ints, targets: Ints) -> Floats:
+    """The same, one sequence per forward pass and nothing given but its tokens.
 
-    def _packed(self, forest: Forest, before: Ints, targets: Ints, budget: int) -> Floats:
-        """Every token once."""
-        device, dtype = self._model.device, self._model.dtype
-        ends = torch.from_numpy(forest.ends).to(device)
-        answers = _Answers(len(forest), before, targets)
-        cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
-        for step in plan(forest, budget):
-            if step.past == 0:
-                cache = DynamicCache()
-            elif step.past < len(cached):
-                cache.crop(step.past - len(cached))
-            cached = np.concatenate([cached[: step.past], step.nodes])
-            rows = np.flatnonzero(answers.asked[step.nodes])
-            logits = self._model(
-                input_ids=torch.from_numpy(forest.tokens[step.nodes])[None].to(device),
-                position_ids=torch.from_numpy(forest.depths[step.nodes])[None].to(device),
-                attention_mask=_mask(ends, cached, step.nodes, dtype),
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=torch.from_numpy(rows).to(device),
-            ).logits[0]
-            self.tokens_computed += len(step.nodes)
-            answers.take(step.nodes[rows], logits)
-        return answers.log_probs
+    Right for every network that predicts a token from those before it.
+    """
+    known = inspect.signature(model.forward).parameters
+    answers = _Answers(len(forest), before, targets)
+    for path in sequences(forest):
+        rows = np.flatnonzero(answers.open[path])
+        kept = torch.from_numpy(rows).to(model.device)
+        options = {"use_cache": False, "logits_to_keep": kept}
+        logits = model(
+            input_ids=torch.from_numpy(forest.tokens[path])[None].to(model.device),
+            **{name: value for name, value in options.items() if name in known},
+        ).logits[0]
+        answers.take(path[rows], logits if len(logits) == len(rows) else logits[kept])
+    return answers.log_probs
 
-    def _plain(self, forest: Forest, before: Ints, targets: Ints) -> Floats:
-        """One sequence per forward pass, and nothing but its tokens given: right for any network
-        that predicts each token from those before it."""
-        known = inspect.signature(self._model.forward).parameters
-        answers = _Answers(len(forest), before, targets)
-        for path in _paths(forest):
-            rows = np.flatnonzero(answers.asked[path])
-            kept = torch.from_numpy(rows).to(self._model.device)
-            wanted = {"use_cache": False, "logits_to_keep": kept}
-            logits = self._model(
-                input_ids=torch.from_numpy(forest.tokens[path])[None].to(self._model.device),
-                **{name: value for name, value in wanted.items() if name in known},
-            ).logits[0]
-            if len(logits) != len(rows):
-                logits = logits[kept]
-            self.tokens_computed += len(path)
-            answers.take(path[rows], logits)
-            answers.asked[path] = False  # what paths share is answered once
-        return answers.log_probs
 
-    @torch.inference_mode()
-    def _check(self, window: int) -> int:
-        """How many tokens the longest path may have that is packed; 0: pack nothing."""
-        config = self._model.config.get_text_config()
-        distances = [getattr(config, name, None) for name in _LOOKS_BACK]
-        longest = min([window, *(d for d in distances if isinstance(d, int) and d > 0)])
-        # Where layers look back only so far, the tree as a whole is larger than that: they must
-        # count by position, not by place in the pack.
-        length = longest if longest < min(window, _LONGEST_CHECKED) else _CHECKED_PATH
-        forest, before, targets = self._tree(min(length, window))
-        tolerance = 1e-3 if self._model.dtype == torch.float32 else 0.03
-        budget = max(2, len(forest) // 2)
-        try:
-            plain = self._plain(forest, before, targets)
-        except Exception as error:  # of whatever kind: it is the model's own code
-            raise self._unusable(f"does not take plain text ({first_line(error)})") from error
-        if not np.isfinite(plain).all():
-            raise self._unusable(f"gives no finite numbers in {self._model.dtype}")
-        try:
-            packed = self._packed(forest, before, targets, budget)
-        except Exception:  # likewise
-            packed = np.full_like(plain, np.nan)
-        self.tokens_computed = 0
-        if _differ(packed, plain) < tolerance:
-            return longest
-        # A first part by itself must be what it is in the whole.
-        forest, before, targets = _path(forest.tokens[: len(plain) // 3])
-        part = self._plain(forest, before, targets)
-        self.tokens_computed = 0
-        if not _differ(part, plain[: len(part)]) < tolerance:
-            raise self._unusable("does not predict each token from those before it alone")
-        return 0
+def sequences(forest: Forest) -> Iterator[Ints]:
+    """The places from a root down to every leaf."""
+    path = np.empty(int(forest.depths.max(initial=-1)) + 1, dtype=np.int64)
+    for place, (depth, end) in enumerate(zip(forest.depths, forest.ends, strict=True)):
+        path[depth] = place
+        if end == place + 1:
+            yield path[: depth + 1].copy()
+
+
+class _Answers:
+    """Log-probabilities as they come in, each place of the forest once."""
+
+    def __init__(self, places: int, before: Ints, targets: Ints) -> None:
+        self.open = np.zeros(places, dtype=bool)
+        """The places after which a token is still to be predicted."""
+        self.open[before] = True
+        self.log_probs = np.zeros(len(targets))
+        self._before, self._targets = before, targets
+        self._row_of = np.full(places, -1, dtype=np.int64)
+
+    def take(self, places: Ints, logits: torch.Tensor) -> None:
+        """A row of logits for each of these places."""
+        self._row_of[places] = np.arange(len(places))
+        rows = self._row_of[self._before]
+        here = np.flatnonzero(rows >= 0)
+        self.log_probs[here] = _gather(logits, rows[here], self._targets[here])
+        self._row_of[places] = -1
+        self.open[places] = False
+
+
+def _mask(ends: torch.Tensor, keys: Ints, queries: Ints, dtype: torch.dtype) -> torch.Tensor:
+    """What to add to the attention scores so that each token sees itself and its ancestors."""
+    key = torch.from_numpy(keys).to(ends.device)
+    query = torch.from_numpy(queries).to(ends.device)[:, None]
+    hidden = (query < key) | (query >= ends[key])
+    mask = torch.zeros(hidden.shape, dtype=dtype, device=ends.device)
+    return mask.masked_fill_(hidden, torch.finfo(dtype).min)[None, None]
+
+
+def _gather(logits: torch.Tensor, rows: Ints, tokens: Ints) -> Floats:
+    """The log-probabilities of tokens, each in a row of logits."""
+    norms = torch.cat([part.float().logsumexp(-1) for part in torch.split(logits, _ROWS)])
+    row = torch.from_numpy(rows).to(logits.device)
+    token = torch.from_numpy(tokens).to(logits.device)
+    values: Floats = (logits[row, token].float() - norms[row]).double().cpu().numpy()
+    return values

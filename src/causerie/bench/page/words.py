@@ -8,7 +8,7 @@ from html import escape
 from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult
 from causerie.bench.statistics import Estimate
 
-_SHORT = {"accuracy": "acc*", "system": "SPA"}
+_SHORT = {"accuracy": "acc*", "within-context-accuracy": "acc* within context", "system": "SPA"}
 NOTHING = Estimate(None, 0, reason="not computed")
 
 
@@ -91,7 +91,7 @@ def short_label(statistic: str) -> str:
 
 def chance(statistic: str) -> float:
     """What a metric that knows nothing gets."""
-    return 0.5 if statistic in ("accuracy", "system") else 0.0
+    return 0.5 if statistic in ("accuracy", "within-context-accuracy", "system") else 0.0
 
 
 def extent(result: RunResult) -> str:

@@ -5,13 +5,9 @@ metric, labels say which dialogue, context or system an item belongs to, and wha
 random numbers takes a seed.
 """
 
-from causerie.bench.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from causerie.bench.statistics.agreement import fleiss_kappa, krippendorff_alpha
 from causerie.bench.statistics.bootstrap import with_intervals
-from causerie.bench.statistics.ceiling import (
-    leave_one_out_raters,
-    leave_one_out_ratings,
-    split_half,
-)
+from causerie.bench.statistics.ceiling import leave_one_out_ratings, split_half
 from causerie.bench.statistics.comparison import Comparison, compare_paired, compare_unpaired
 from causerie.bench.statistics.correlation import (
     CORRELATIONS,
@@ -55,7 +51,6 @@ __all__ = [
     "PairTests",
     "PairwiseAccuracy",
     "accuracy_of_clusters",
-    "cohen_kappa",
     "compare_paired",
     "compare_unpaired",
     "cont2cat",
@@ -70,7 +65,6 @@ __all__ = [
     "kendall",
     "kendall_of_clusters",
     "krippendorff_alpha",
-    "leave_one_out_raters",
     "leave_one_out_ratings",
     "mean_of_clusters",
     "mean_of_groups",

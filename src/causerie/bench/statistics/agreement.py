@@ -42,19 +42,6 @@ def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> Estimate
     return Estimate(float(1 - observed * (total - 1) / overall), len(values))
 
 
-def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Estimate:
-    """Cohen's kappa of two raters on the units both rated (n of them), categories unordered."""
-    pair = np.vstack([as_matrix(first), as_matrix(second)])
-    pair = pair[:, ~np.isnan(pair).any(axis=0)]
-    n = pair.shape[1]
-    if n == 0:
-        return Estimate(None, 0, reason="no unit has a rating of both raters")
-    shares = _indicators(pair).mean(axis=1)
-    chance = float(shares[0] @ shares[1])
-    observed = float((pair[0] == pair[1]).mean())
-    return _kappa(observed, chance, n, one_category=len(shares[0]) == 1)
-
-
 def fleiss_kappa(ratings: ArrayLike) -> Estimate:
     """Fleiss' kappa: any number of raters, who need not be the same for every unit.
 

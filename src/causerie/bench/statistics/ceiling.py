@@ -19,21 +19,6 @@ from causerie.bench.statistics.weighted import (
 _NO_ITEM = "no item has two ratings"
 
 
-def leave_one_out_raters(correlation: Correlation, ratings: ArrayLike) -> Estimate:
-    """Mean correlation of each rater with the mean of the others; columns are known raters.
-
-    A rater counts on the items that somebody else rated too, and not at all where the
-    correlation is undefined; n is the number of raters that count.
-    """
-    values = as_matrix(ratings)
-    pairs = zip(values.T, _mean_of_others(values).T, strict=True)
-    rows = [correlation(own, others)[0] for own, others in pairs]
-    found = [row.value for row in rows if row.value is not None]
-    if not found:
-        return Estimate(None, 0, reason=(rows[0].reason if rows else None) or _NO_ITEM)
-    return Estimate(float(np.mean(found)), len(found))
-
-
 def leave_one_out_ratings(ratings: ArrayLike, *, ranks: bool = False) -> Estimate:
     """Correlation of one rating with the mean of the item's others; raters are anonymous.
 

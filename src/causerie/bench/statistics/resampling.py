@@ -159,9 +159,9 @@ def _one_by_one(
     """For parts with large matrices: no more than one is in memory at a time."""
     return ClusterStatistic(
         clusters,
-        lambda counts: np.array([part(row)(counts) for row in range(metrics)])
-        .reshape(metrics, len(counts))
-        .T,
+        lambda counts: (
+            np.array([part(row)(counts) for row in range(metrics)]).reshape(metrics, len(counts)).T
+        ),
     )
 
 
