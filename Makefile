@@ -1,6 +1,7 @@
 # make demo   set up, score the sample conversations, write demo/report.html
 # make test   set up, lint, run every test
-# make bench DATA=folder   every metric on the default judged sets; fills docs/results.md
+# make bench DATA=folder   every metric on the default judged and adversarial sets; fills
+#                          docs/results.md and docs/results.html
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,7 +28,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
 	$(BIN)/causerie bench run --sets default --metrics all --data "$(DATA)" --out bench-results
-	cp bench-results/results.md docs/results.md
+	$(BIN)/causerie bench probe --metrics all --data "$(DATA)" --out bench-results
+	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
+	cp bench-results/results.html docs/results.html
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from causerie.bench.page.words import chance
 from causerie.bench.results import (
     PAIR_STATISTICS,
     STATISTICS,
@@ -89,14 +90,14 @@ def realistic_set(name: str, seed: int = 0) -> SetResult:
         values.append(float(np.corrcoef(x, standard)[0, 1]))
     z = np.subtract.outer(np.arctanh(values), np.arctanh(values)) * math.sqrt((n - 3) / 2)
     p = holm(2 * norm.sf(np.abs(z)))
-    ranks = rank_clusters(values, p)
+    ranks = rank_clusters(values, (p <= 0.05) & (z > 0))
     statistics = tuple(PAIR_STATISTICS if level == "pair" else STATISTICS)
     rows = []
     for column, value, rank in zip(METRICS, values, ranks, strict=True):
         found = {
-            key: estimate(value * factor + (0.5 if key in ("accuracy", "system") else 0), n)
+            key: estimate(value * factor + chance(key), n)
             for key, factor in zip(
-                statistics, (1, 0.97, 0.7, 0.3, 0.8, 0.45, 0.6, 0.9, 0.92), strict=True
+                statistics, (1, 0.97, 0.7, 0.3, 0.8, 0.4, 0.45, 0.6, 0.9, 0.92), strict=True
             )
         }
         if level == "dialogue":
@@ -135,7 +136,8 @@ def realistic_set(name: str, seed: int = 0) -> SetResult:
         notes=("86 of its 100 contexts occur in a training split: metrics have seen them",)
         if name == "dailydialog_zhao" else (),
         problems=("line 17: a rating is no number",) if name == "fed_turn" else (),
-        statistics=statistics, ceiling=ceiling, alpha=estimate(0.42, n), rows=tuple(rows),
+        statistics=statistics, ceiling=ceiling, alpha=estimate(0.42, n), kappa=estimate(0.31, n),
+        rows=tuple(rows),
         significance=Significance(
             statistics[0], tuple(METRICS),
             tuple(tuple(None if np.isnan(v) else float(v) for v in line) for line in p),
@@ -181,7 +183,7 @@ def small_set(
         "small", "Small", "turn", "overall", items, 0, items, items, 1, "1", 0,
         "", "", "", "", (), (), ("spearman",),
         {"spearman": Estimate(ceiling, items, reason=None if ceiling else "one annotator")},
-        Estimate(None, 0, reason="one annotator"), tuple(rows),
+        *(Estimate(None, 0, reason="one annotator"),) * 2, tuple(rows),
         Significance(
             "spearman", tuple(values), tuple(tuple(None for _ in values) for _ in values),
             tuple(tuple((a, b) in wins for b in values) for a in values),

@@ -15,6 +15,7 @@ from causerie.bench.statistics import (
     holm,
     pearson,
     permutation_tests,
+    permutations_for,
     rank_clusters,
     spearman,
 )
@@ -168,8 +169,22 @@ def test_holm_counts_each_pair_of_a_matrix_once():
 
 def test_rank_clusters_break_at_the_first_significant_difference():
     values = [0.1, 0.5, 0.4, NAN, 0.3]
-    p = np.full((5, 5), 0.5)
-    p[1, 4] = p[4, 1] = 0.01  # .5 beats .3, so .3 opens rank 2, which .1 joins
-    assert rank_clusters(values, p) == [2, 1, 1, None, 2]
-    p[0, 4] = p[4, 0] = 0.05
-    assert rank_clusters(values, p) == [3, 1, 1, None, 2]
+    wins = np.zeros((5, 5), bool)
+    wins[1, 4] = True  # .5 beats .3, so .3 opens rank 2, which .1 joins
+    assert rank_clusters(values, wins) == [2, 1, 1, None, 2]
+    wins[4, 0] = True
+    assert rank_clusters(values, wins) == [3, 1, 1, None, 2]
+
+
+def test_a_win_of_the_lower_metric_opens_no_rank():
+    wins = np.zeros((2, 2), bool)
+    wins[1, 0] = True
+    assert rank_clusters([0.5, 0.4], wins) == [1, 1]
+
+
+@pytest.mark.parametrize("tests", [1, 33, 561, 4950])
+def test_permutations_suffice_for_holm(tests):
+    permutations = permutations_for(tests, 0.05)
+    smallest = 1 / (permutations + 1)
+    assert holm([smallest, *[1.0] * (tests - 1)])[0] <= 0.025
+    assert permutations <= 40 * tests

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
-from causerie.bench.statistics import cont2cat, ignore_equal, vote_codes, voting_points
+from causerie.bench.statistics import (
+    cont2cat,
+    cont2cat_floor,
+    ignore_equal,
+    krippendorff_alpha,
+    vote_codes,
+    voting_points,
+)
 from causerie.bench.statistics.votes import VOTES
 
 VOTED = [
@@ -21,12 +31,35 @@ VOTED = [
 ]
 
 
-def test_voting_sums_points_over_all_comparisons_of_a_response():
+def test_voting_counts_the_points_over_all_comparisons_of_a_response():
     # Pairs (0, 1), (0, 2), (1, 2), (1, 3), (3, 4).
     points = voting_points(VOTED, [0, 0, 1, 1, 3], [1, 2, 2, 3, 4], 6)
-    # 0: 3 as A, then 1; 1: 1, 3, 0; 2: 1, 3; 3: 2; 4 and 5 have no votes.
-    assert points[:4].tolist() == [4, 4, 4, 2]
+    # 0: 3 of 3 as A, then 1 of 3; 1: 1, 3, 0 of 2; 2: 1, 3; 3: 2 of 2; 4 and 5 have no votes.
+    assert points[:4].tolist() == pytest.approx([4 / 6, 4 / 8, 4 / 6, 2 / 2])
     assert np.isnan(points[4:]).all()
+
+
+def test_voting_does_not_punish_a_response_that_fewer_people_saw():
+    # 0 and 2 win every vote against 1; 2 was shown to one annotator only.
+    points = voting_points([["A", "A", "A"], ["B", None, None]], [0, 1], [1, 2], 3)
+    assert points.tolist() == [1, 0, 1]
+
+
+@given(st.integers(0, 10_000))
+def test_voting_on_balanced_pairs_ranks_as_the_sums_do(seed):
+    rng = np.random.default_rng(seed)
+    first, second = zip(*combinations(range(5), 2), strict=True)
+    votes = [list(row) for row in rng.choice(VOTES, (10, 3))]
+    sums = [
+        sum(
+            (vote in ("A", "both good")) * (a == r) + (vote in ("B", "both good")) * (b == r)
+            for a, b, row in zip(first, second, votes, strict=True)
+            for vote in row
+        )
+        for r in range(5)
+    ]
+    points = voting_points(votes, first, second, 5)
+    assert stats.rankdata(points).tolist() == stats.rankdata(sums).tolist()
 
 
 def test_ignore_equal_takes_every_preference_of_every_annotator():
@@ -49,11 +82,39 @@ def test_cont2cat_is_nominal_alpha_with_the_metric_as_one_more_annotator():
     differences = rng.standard_normal(30)
     differences[4] = 0.0
     differences[5] = math.nan
-    task = [(f"h{k}", i, v) for i, row in enumerate(votes) for k, v in enumerate(row)]
-    # Equal scores are a vote for B; no score is no vote.
-    metric = [("m", i, "A" if d > 0 else "B") for i, d in enumerate(differences) if d == d]
-    wanted = AnnotationTask(task + metric).alpha()
-    assert cont2cat(differences, votes)[0].value == pytest.approx(wanted)
+    assert cont2cat(differences, votes)[0].value == pytest.approx(with_metric(votes, differences))
+    assert cont2cat(differences, votes)[0].n == 29
+
+
+def with_metric(votes, differences):
+    """By NLTK: equal scores are a vote for B, and a pair without score does not count."""
+    rows = [(i, [*row, "A" if d > 0 else "B"]) for i, (row, d) in enumerate(zip(votes, differences, strict=True)) if d == d]
+    return AnnotationTask([(k, i, v) for i, row in rows for k, v in enumerate(row)]).alpha()
+
+
+def test_unscored_pairs_do_not_lend_a_metric_the_annotators_agreement():
+    rng = np.random.default_rng(1)
+    votes = [[v] * 3 for v in rng.choice(VOTES, 200)]
+    noise = rng.standard_normal(200)
+    few = np.where(np.arange(200) < 50, noise, math.nan)
+    assert cont2cat(few, votes)[0].value == pytest.approx(with_metric(votes, few))
+    assert cont2cat(few, votes)[0].value < 0.6
+    assert krippendorff_alpha(vote_codes(votes)).value == 1
+
+
+def test_cont2cat_has_no_number_for_a_metric_that_prefers_nothing():
+    votes = [["A", "A"], ["B", "A"], ["B", "B"]]
+    silent, none = cont2cat([[0.0, 0.0, math.nan], [math.nan] * 3], votes)
+    assert silent.value is none.value is None
+    assert silent.reason == "the metric scores both responses of every pair the same"
+    assert none.reason == "no pair has a score on both sides"
+
+
+def test_the_floor_is_a_metric_that_always_votes_for_b():
+    rng = np.random.default_rng(2)
+    votes = [list(row) for row in rng.choice(VOTES, (40, 3), p=[0.4, 0.3, 0.2, 0.1])]
+    assert cont2cat_floor(votes).value == pytest.approx(with_metric(votes, np.full(40, -1.0)))
+    assert cont2cat_floor(votes).value == cont2cat(np.full(40, -1.0), votes)[0].value
 
 
 def test_each_metric_has_its_own_estimate():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,107 +17,15 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.settings import Settings
 from causerie.engines.tree import Segment, Tree
 from causerie.errors import CauserieError
-from causerie.models import Store, load_backbone
+from causerie.models import Store
+from engines.oracle import VOCABULARY, Network, agrees, load, one_by_one, path_of, seen, trees
 
-VOCABULARY = 300
 some = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@dataclass
-class Network:
-    """A loaded backbone with a window of our choice."""
-
-    name: str
-    sha256: str
-    model: Any = field(repr=False)
-    tokenizer: Any = field(repr=False)
-    window: int
-
-
-def load(folder, dtype=torch.float32) -> Network:
-    backbone = load_backbone(
-        Store(), str(folder), "language model", dtype=dtype, device=torch.device("cpu")
-    )
-    return Network(
-        backbone.name, backbone.sha256, backbone.model, backbone.tokenizer, backbone.window
-    )
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def network(request, tiny_gpt2, tiny_llama) -> Network:
     return load({"gpt2": tiny_gpt2, "llama": tiny_llama}[request.param])
-
-
-# The oracle: the documented cut, done naively, then one sequence through the plain model.
-
-
-def seen(prefix: tuple[int, ...], path: list[Segment], window: int) -> list[Segment]:
-    def used(segments: list[Segment]) -> int:
-        return len(prefix) + sum(len(s.tokens) for s in segments)
-
-    visible: list[Segment] = []
-    for segment in path:
-        if used(visible) > window - window // 4:
-            while len(visible) > 1 and used(visible) > window // 2:
-                visible.pop(0)
-            if used(visible) > window // 2:
-                visible = [first(visible[0], window // 2 - len(prefix))]
-        visible.append(first(segment, window - used(visible)))
-    return visible
-
-
-def first(segment: Segment, count: int) -> Segment:
-    tokens = segment.tokens[:count]
-    return Segment(tokens, min(segment.start, len(tokens)), min(segment.stop, len(tokens)))
-
-
-@torch.inference_mode()
-def one_by_one(
-    network: Network, prefix: tuple[int, ...], path: list[Segment]
-) -> list[tuple[float, int]]:
-    """(sum, count) of each segment that is visible at the end of the path."""
-    visible = seen(prefix, path, network.window)
-    tokens = list(prefix)
-    scored = []
-    for segment in visible:
-        low = len(tokens)
-        tokens.extend(segment.tokens)
-        scored.append(range(max(1, low + segment.start), low + segment.stop))
-    if not tokens:
-        return [(0.0, 0) for _ in visible]
-    logits = network.model(input_ids=torch.tensor([tokens])).logits[0].double()
-    log_probs = logits.log_softmax(-1)
-    return [
-        (sum(float(log_probs[i - 1, tokens[i]]) for i in where), len(where)) for where in scored
-    ]
-
-
-def path_of(tree: Tree, node: int) -> list[Segment]:
-    return [tree.segment(n) for n in tree.path(node)]
-
-
-def agrees(found, expected: tuple[float, int]) -> None:
-    total, count = expected
-    assert found.count == count
-    assert found.total == pytest.approx(total, rel=1e-4, abs=1e-6)
-
-
-# Few distinct tokens, so that segments often share their beginnings.
-@st.composite
-def segments(draw, longest: int = 12):
-    tokens = tuple(draw(st.lists(st.integers(0, 4), max_size=longest)))
-    start = draw(st.integers(0, len(tokens)))
-    return Segment(tokens, start, draw(st.integers(start, len(tokens))))
-
-
-@st.composite
-def trees(draw, longest: int = 12, nodes: int = 25):
-    tree = Tree(draw(st.lists(st.integers(0, VOCABULARY - 1), max_size=4)))
-    for segment in draw(st.lists(segments(longest), min_size=1, max_size=nodes)):
-        newest_first = draw(st.integers(0, 3))  # sometimes a chain, sometimes a bush
-        parents = range(max(0, len(tree) - newest_first - 1), len(tree))
-        tree.add(draw(st.sampled_from(parents)), segment)
-    return tree
 
 
 @some
@@ -280,7 +187,7 @@ def test_a_prefix_that_fills_the_window_is_an_error(network):
 def test_loads_what_the_settings_say(tiny_llama):
     engine = Likelihood.load(Store(), Settings(lm=str(tiny_llama), turn_format="eos"))
     assert engine.format.name == "eos"
-    assert engine.signature.endswith("/eos")
+    assert ",eos," in engine.signature
     assert engine.backbone.sha256[:12] in engine.signature
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.pairing import Response, Responses, partners
+from causerie.bench.pairing import Response, Responses, are_most, partners
 from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.statistics import Comparison, Estimate, compare_paired, compare_unpaired
 from causerie.bench.statistics.estimate import FloatArray
@@ -111,7 +111,7 @@ def compare(
                 "check the file and --speaker"
             )
     pairs = partners(a.items, b.items)
-    paired = 2 * len(pairs) >= max(len(a.items), len(b.items))
+    paired = are_most(pairs, a.items, b.items)
     items_a, items_b = a.items, b.items
     if paired:
         items_a = tuple(a.items[i] for i, _ in pairs)

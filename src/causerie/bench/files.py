@@ -1,11 +1,14 @@
-"""The files of a benchmark run: data as JSON and Parquet, a text, a page."""
+"""The files of a benchmark run (data as JSON and Parquet, a text, a page) and of a probe."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from causerie.bench.markdown import to_markdown
+from causerie.bench.probe import ProbeResult, probe_markdown
 from causerie.bench.results import RunResult, SetResult, to_json
 from causerie.bench.statistics import Estimate
 from causerie.io import write_table, write_whole
@@ -39,6 +42,15 @@ def write_results(result: RunResult, folder: Path) -> list[Path]:
     write_table(rows_of(result), list(_TYPES), table, _TYPES)
     write_page(page, result)
     return [data, table, text, page]
+
+
+def write_probe(result: ProbeResult, folder: Path) -> list[Path]:
+    """Write probe.json and probe.md."""
+    data, text = (folder / f"probe.{suffix}" for suffix in ("json", "md"))
+    content = json.dumps(asdict(result), ensure_ascii=False, allow_nan=False, indent=1)
+    write_whole(data, content + "\n")
+    write_whole(text, probe_markdown(result))
+    return [data, text]
 
 
 def rows_of(result: RunResult) -> Iterator[dict[str, object]]:

@@ -123,9 +123,10 @@ def _root(reliability: Estimate) -> Estimate:
 def _why_none(judged: JudgedSet, points: FloatArray, dimension: str, what: str) -> str | None:
     if not np.isnan(points).all():
         return None
+    if not judged.dimensions:
+        return f"no {what} can be used"
     if dimension not in judged.dimensions:
-        has = ", ".join(judged.dimensions) or "none"
-        return f"the set has no dimension {dimension!r} (it has {has})"
+        return f"the set has no dimension {dimension!r} (it has {', '.join(judged.dimensions)})"
     return f"no {what} of {dimension!r} can be used"
 
 

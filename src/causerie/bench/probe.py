@@ -8,10 +8,9 @@ metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from causerie.bench.judged import AttackItem, AttackSet, read_attack
 from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
 from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.units import whole_clusters
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
@@ -73,9 +73,6 @@ class ProbeResult:
     columns: tuple[ProbeColumn, ...]
     attacks: tuple[AttackResult, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def run_probe(
     metrics: Sequence[Metric],
@@ -88,7 +85,8 @@ def run_probe(
     resamples: int = 1000,
     watch: Callable[[str, str, int, int], None] = lambda attack, metric, done, total: None,
 ) -> ProbeResult:
-    """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each.
+    """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each
+    (whole contexts).
 
     `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
     from the true answers of the corpus); without it, all the folder has. Sample and random
@@ -97,7 +95,7 @@ def run_probe(
     sets = _chosen(folder, attacks, seed)
     results = []
     for attack in sets:
-        items = _sample(attack.items, max_items, seed)
+        items = whole_clusters(attack.items, max_items, seed)
         pairs = [*(item.true for item in items), *(item.corrupted for item in items)]
         wins: dict[str, FloatArray] = {}
         unscored: dict[str, Mapping[str, int]] = {}
@@ -226,13 +224,6 @@ def _answered(exchange: Exchange, text: str) -> Exchange:
     return replace(exchange, dialogue=replace(exchange.dialogue, turns=turns))
 
 
-def _sample(items: Sequence[AttackItem], most: int, seed: int) -> Sequence[AttackItem]:
-    if len(items) <= most:
-        return items
-    chosen = np.random.default_rng(seed).choice(len(items), most, replace=False)
-    return [items[i] for i in sorted(chosen.tolist())]
-
-
 def _signature(
     metrics: Sequence[Metric], sets: Sequence[AttackSet], max_items: int, seed: int
 ) -> str:
@@ -251,6 +242,8 @@ def _signature(
 def probe_markdown(result: ProbeResult) -> str:
     """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
     lines = [
+        "## True answers against corrupted ones",
+        "",
         "Share of true answers that score above their corrupted twin, ties counting half, with",
         "95% intervals. Sentinels are in italics.",
     ]

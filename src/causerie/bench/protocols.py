@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from causerie.bench.judged import JudgedItem, JudgedSet
+from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet
 from causerie.dialogue import Exchange, Turn
 from causerie.errors import CauserieError
 
@@ -43,7 +43,7 @@ class Protocol:
     items: int
     """How many items (or pairs) are left of the published set."""
     filters: tuple[Mapping[str, Any], ...] = ()
-    """Applied in order; each names one of `FILTERS` and its arguments."""
+    """Applied in order; each names one of `FILTERS` (or `PAIR_FILTERS`) and its arguments."""
     note: str | None = None
 
 
@@ -75,10 +75,24 @@ def apply(protocol: Protocol, judged: JudgedSet) -> JudgedSet:
             f"{protocol.name!r} needs: check the file"
         )
     items: Sequence[JudgedItem] = judged.items
+    pairs: Sequence[JudgedPair] = judged.pairs
     for step in protocol.filters:
         arguments = {key: value for key, value in step.items() if key != "filter"}
-        items = FILTERS[step["filter"]](items, **arguments)
-    return replace(judged, items=tuple(items), dimensions=(protocol.dimension,))
+        if step["filter"] in PAIR_FILTERS:
+            pairs = PAIR_FILTERS[step["filter"]](pairs, **arguments)
+        else:
+            items = FILTERS[step["filter"]](items, **arguments)
+    if not (items or pairs):
+        raise CauserieError(
+            f"the file of {judged.name!r} has no item that the protocol {protocol.name!r} keeps "
+            f"(the published one has {protocol.items}): check the file"
+        )
+    return replace(judged, items=tuple(items), pairs=tuple(pairs), dimensions=(protocol.dimension,))
+
+
+def among_systems(protocol: Protocol) -> Protocol:
+    """A protocol of pairs without those in which one response was written by a person."""
+    return replace(protocol, filters=(*protocol.filters, {"filter": "without-humans"}))
 
 
 def without_first(items: Sequence[JudgedItem], fraction: float) -> Sequence[JudgedItem]:
@@ -114,7 +128,13 @@ def background_as_context(items: Sequence[JudgedItem]) -> Sequence[JudgedItem]:
     ]
 
 
+def without_humans(pairs: Sequence[JudgedPair]) -> Sequence[JudgedPair]:
+    """Leave out the pairs in which one response was written by a person."""
+    return [pair for pair in pairs if not any(pair.humans)]
+
+
 Filter: TypeAlias = Callable[..., Sequence[JudgedItem]]
+PairFilter: TypeAlias = Callable[..., Sequence[JudgedPair]]
 FILTERS: Mapping[str, Filter] = {
     "without-first": without_first,
     "only-systems": only_systems,
@@ -122,6 +142,7 @@ FILTERS: Mapping[str, Filter] = {
     "without-outlying-ratings": without_outlying_ratings,
     "background-as-context": background_as_context,
 }
+PAIR_FILTERS: Mapping[str, PairFilter] = {"without-humans": without_humans}
 
 
 def _grounded(exchange: Exchange) -> Exchange:

@@ -7,10 +7,11 @@ which metric, the row's. A cell that stays empty has a footnote that says why.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from causerie.bench.catalogue import find_set
 from causerie.bench.judged import JudgedSet, read_judged
 from causerie.bench.judgement import judgement_of
 from causerie.bench.printed import Column, Paper, Row, Table, printed_tables
-from causerie.bench.protocols import Protocol, apply, protocol
+from causerie.bench.protocols import Protocol, among_systems, apply, protocol
 from causerie.bench.scores import Scored, ScoreStore, score_items
 from causerie.bench.statistics import Estimate, cont2cat, ignore_equal, pearson, spearman
 from causerie.bench.statistics.estimate import FloatArray
@@ -32,13 +33,16 @@ from causerie.metrics.base import Metric
 
 @dataclass(frozen=True)
 class Ours:
-    """Our number for a printed one, or the footnote (counted from 1) that says why not.
+    """Our number for a printed one.
 
-    Neither: causerie has no such method, or the caller left the metric out.
+    Without number and footnote, causerie has no such method, or the caller left it out.
     """
 
     estimate: Estimate | None = None
     footnote: int | None = None
+    """Counted from 1: why there is no number, or on what other items it rests."""
+    among_systems: Estimate | None = None
+    """Of pairs, the same without those in which a person wrote one of the responses."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +69,21 @@ def reproduce(
     engines: Engines,
     *,
     metrics: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     watch: Callable[[str, str, int, int], None] = lambda data, metric, done, total: None,
 ) -> Reproduction:
     """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
 
     `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
-    name and that are installed are computed. `watch` hears of set, metric, items done and of
+    name and that are installed are computed. `options`, by metric, come on top of those that
+    a printed row asks for. `watch` hears of set, metric, items done and of
     how many.
     """
     if not Path(folder).is_dir():
         raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
-    for name in metrics or ():
+    for name in (*(metrics or ()), *(options or {})):
         registry.find(name)
-    filling = _Filling(Path(folder), store, engines, metrics, watch)
+    filling = _Filling(Path(folder), store, engines, metrics, options or {}, watch)
     printed = printed_tables(paper)
     tables = tuple(
         ReproducedTable(
@@ -106,13 +112,15 @@ class _Filling:
         store: ScoreStore,
         engines: Engines,
         chosen: Sequence[str] | None,
+        options: Mapping[str, Mapping[str, Any]],
         watch: Callable[[str, str, int, int], None],
     ) -> None:
         self.folder, self.store, self.engines = folder, store, engines
-        self.chosen, self.watch = chosen, watch
+        self.chosen, self.options, self.watch = chosen, options, watch
         self.footnotes: list[str] = []
         self._installed = frozenset(registry.names())
         self._metrics: dict[str, Metric] = {}
+        """By name and options."""
         self._unusable: dict[str, str] = {}
         self._sets: dict[str, JudgedSet] = {}
         self._units: dict[str, Units] = {}
@@ -120,8 +128,8 @@ class _Filling:
 
     def signatures(self) -> list[str]:
         data = [f"{name}:{judged.sha256[:12]}" for name, judged in sorted(self._sets.items())]
-        used = sorted({name for name, _ in self._scored})
-        return [*(self._metrics[name].signature for name in used), *data]
+        used = sorted({key for key, _ in self._scored})
+        return [*(self._metrics[key].signature for key in used), *data]
 
     def row(self, row: Row, columns: Sequence[Column]) -> tuple[Ours, ...]:
         cells = [None if c.statistic == "average" else self._cell(row, c) for c in columns]
@@ -133,46 +141,68 @@ class _Filling:
 
     def _cell(self, row: Row, column: Column) -> Ours:
         try:
-            estimate = self._estimate(row, column)
-            if estimate.value is None:
-                raise _EmptyError(_sentence(estimate.reason or "undefined"))
+            key, recipe = self._asked(row, column)
+            judged, estimate = self._estimate(row, column, key, recipe)
         except _EmptyError as gap:
             return Ours(footnote=self._footnote(str(gap.args[0])) if gap.args else None)
-        return Ours(estimate)
+        footnote = None
+        if len(judged) != recipe.items:
+            footnote = self._footnote(
+                f"On {len(judged)} items of `{recipe.set}`; the protocol keeps {recipe.items} of "
+                "the published file."
+            )
+        beside = None
+        if any(any(pair.humans) for pair in judged.pairs):
+            with suppress(_EmptyError):
+                beside = self._estimate(row, column, key, among_systems(recipe))[1]
+        return Ours(estimate, footnote, beside)
 
-    def _estimate(self, row: Row, column: Column) -> Estimate:
+    def _asked(self, row: Row, column: Column) -> tuple[str, Protocol]:
+        """The metric (loaded, by its key) and the protocol that a cell is about."""
         if row.metric is None:
             raise _EmptyError
-        name, dimension = _split(row.metric)
+        name, _ = _split(row.metric)
         if self.chosen is not None and name not in self.chosen:
             raise _EmptyError
         if column.protocol is None:
             raise _EmptyError("The data behind this number is not public, or is no judged set.")
-        metric = self._metric(name)
+        key = self._metric(name, {**row.options, **self.options.get(name, {})})
         if row.variant is not None:
             raise _EmptyError(
                 "A variant of the metric, which takes an option or a training of its own."
             )
-        recipe = protocol(column.protocol)
-        judged = self._judged(recipe)
-        scored = self._scores(metric, recipe, judged)
+        return key, protocol(column.protocol)
+
+    def _estimate(
+        self, row: Row, column: Column, key: str, recipe: Protocol
+    ) -> tuple[JudgedSet, Estimate]:
+        """The number and the items it rests on."""
+        metric, judged = self._metrics[key], self._judged(recipe)
+        dimension = _split(row.metric or "")[1]
+        scored = self._scores(key, recipe, judged)
         place = _column(metric, scored.columns, dimension or recipe.dimension, dimension is None)
         if np.isnan(scored.values[place]).all():
             reasons = scored.reasons.get(scored.columns[place], {})
             most = max(reasons, key=lambda why: reasons[why], default="unknown")
             raise _EmptyError(f"`{metric.name}` has no scores here: {most}.")
         scores = scored.values[place] * (1 if metric.higher_is_better else -1)
-        return _statistic(column.statistic, judged, self._units_of(recipe, judged), scores, recipe)
+        units = self._units_of(recipe, judged)
+        estimate = _statistic(column.statistic, judged, units, scores, recipe)
+        if estimate.value is None:
+            raise _EmptyError(_sentence(estimate.reason or "undefined"))
+        return judged, estimate
 
-    def _metric(self, name: str) -> Metric:
+    def _metric(self, name: str, options: Mapping[str, Any]) -> str:
+        """The key of a metric that is loaded."""
+        key = json.dumps([name, options], sort_keys=True)
         if name not in self._installed:
             raise _EmptyError(f"The metric `{name}` is not installed.")
         if name in self._unusable:
             raise _EmptyError(self._unusable[name])
-        if name not in self._metrics:
+        if key not in self._metrics:
             with self._usable(name):
-                self._metrics[name] = registry.load(name, self.engines)
-        return self._metrics[name]
+                self._metrics[key] = registry.load(name, self.engines, **options)
+        return key
 
     def _judged(self, recipe: Protocol) -> JudgedSet:
         try:
@@ -189,17 +219,17 @@ class _Filling:
             self._units[key] = units_of(judged)
         return self._units[key]
 
-    def _scores(self, metric: Metric, recipe: Protocol, judged: JudgedSet) -> Scored:
-        key = (metric.name, _items_key(recipe))
-        if key not in self._scored:
+    def _scores(self, key: str, recipe: Protocol, judged: JudgedSet) -> Scored:
+        metric, place = self._metrics[key], (key, _items_key(recipe))
+        if place not in self._scored:
             with self._usable(metric.name):
-                self._scored[key] = score_items(
+                self._scored[place] = score_items(
                     metric,
                     self._units_of(recipe, judged).items,
                     self.store,
                     lambda done, total: self.watch(recipe.set, metric.name, done, total),
                 )
-        return self._scored[key]
+        return self._scored[place]
 
     @contextmanager
     def _usable(self, name: str) -> Iterator[None]:

@@ -40,7 +40,7 @@ class _Style:
 
 def _document(reproduction: Reproduction, style: _Style) -> str:
     paper = reproduction.paper
-    lines = [style.paper.format(paper.title), "", "Each cell: printed / ours.", paper.differs]
+    lines = [style.paper.format(paper.title), "", _legend(reproduction), paper.differs]
     for table in reproduction.tables:
         number = table.printed.number
         where = "In the text" if number == "text" else f"Table {number}"
@@ -52,7 +52,7 @@ def _document(reproduction: Reproduction, style: _Style) -> str:
         if below := [*markers, *table.printed.notes]:
             lines += ["", *map(style.line.format, below)]
     if reproduction.footnotes:
-        lines += ["", style.table.format("Why there is no number of ours"), ""]
+        lines += ["", style.table.format("Footnotes"), ""]
         lines += [style.line.format(f"[{n}] {t}") for n, t in enumerate(reproduction.footnotes, 1)]
     return "\n".join([*lines, "", f"signature: {reproduction.signature}", ""])
 
@@ -71,15 +71,32 @@ def _method(row: Row) -> str:
     return f"{row.method} ({row.note})" if row.note else row.method
 
 
+def _legend(reproduction: Reproduction) -> str:
+    cells = (
+        cell
+        for table in reproduction.tables
+        for block in table.ours
+        for row in block
+        for cell in row
+    )
+    beside = any(cell.among_systems for cell in cells)
+    return "Each cell: printed / ours" + " / ours without human responses" * beside + "."
+
+
 def _cell(cell: Cell, ours: Ours, column: Column) -> str:
-    if ours.footnote is not None:
-        return f"{cell.printed} / [{ours.footnote}]"
-    if ours.estimate is None or ours.estimate.value is None:
-        return cell.printed
     # As many decimals as the paper has.
-    number = cell.printed.split("±")[0].rstrip("*+")
-    decimals = len(number.partition(".")[2])
-    return f"{cell.printed} / {ours.estimate.value / column.unit:.{decimals}f}"
+    decimals = len(cell.printed.split("±")[0].rstrip("*+").partition(".")[2])
+    if cell.value is None:
+        decimals = 3 if column.unit == 1 else 2
+    numbers = [
+        f"{estimate.value / column.unit:.{decimals}f}"
+        for estimate in (ours.estimate, ours.among_systems)
+        if estimate is not None and estimate.value is not None
+    ]
+    said = " / ".join([cell.printed, *numbers])
+    if ours.footnote is None:
+        return said
+    return f"{said} [{ours.footnote}]" if numbers else f"{said} / [{ours.footnote}]"
 
 
 def _markdown_table(head: Sequence[str], rows: _Rows) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from causerie import metrics as registry
 from causerie._version import __version__
@@ -65,28 +65,27 @@ class Plan:
 
 
 def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
-    """Read the sets of a list such as "fed_turn,fed_dialog", of "default" or of "all".
+    """Read the sets of a list such as "fed_turn,fed_dialog"; "default" and "all" may be in it.
 
-    Sets that were named must be there; of "default" and "all" those that are, and the second
-    result says what is left out and why.
+    Sets that were named must be there and readable; of "default" and "all" those that are,
+    and the second result says what is left out and why.
     """
-    known = {
-        "default": list(default_sets()),
-        "all": [entry.name for entry in catalogue().values() if entry.level != "attack"],
+    groups = {
+        "default": default_sets(),
+        "all": tuple(entry.name for entry in catalogue().values() if entry.level != "attack"),
     }
-    wanted = known.get(names) or _names(names)
+    named = _names(names)
+    wanted = dict.fromkeys(name for word in named for name in groups.get(word, (word,)))
     if not wanted:
         raise CauserieError("--sets names no set: `causerie bench sets` lists them")
     read, left_out = [], []
     for name in wanted:
         try:
-            path = find_set(name, folder)
+            read.append(read_judged(find_set(name, folder)))
         except CauserieError as error:
-            if names not in known or not folder.is_dir():
+            if name in named or not folder.is_dir():
                 raise
             left_out.append(str(error))
-            continue
-        read.append(read_judged(path))
     if not read:
         raise CauserieError(
             f"none of the judged sets is in {folder}: `causerie bench sets` says where "
@@ -95,23 +94,40 @@ def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
     return read, left_out
 
 
-def choose_metrics(names: str, engines: Engines) -> tuple[list[Metric], list[str]]:
+def about(dimension: str | None, sets: Sequence[JudgedSet]) -> tuple[list[JudgedSet], list[str]]:
+    """The sets in which people judged the dimension, and why the others are left out."""
+    if dimension is None:
+        return list(sets), []
+    found = [judged for judged in sets if _named(judged, dimension)]
+    if not found:
+        known = ", ".join(dict.fromkeys(d for judged in sets for d in judged.dimensions))
+        raise CauserieError(f"no set has the dimension {dimension!r}: they have {known}")
+    others = [judged for judged in sets if judged not in found]
+    return found, [f"{judged.name}: nobody judged {dimension!r} there" for judged in others]
+
+
+def choose_metrics(
+    names: str, engines: Engines, options: Mapping[str, Mapping[str, Any]] | None = None
+) -> tuple[list[Metric], list[str]]:
     """Load the metrics of a list such as "cosine,bleu", or "all"; sentinels are always added.
 
     Metrics that were named must be usable; of "all" those that are, and the second result
-    says what is left out and why.
+    says what is left out and why. `options` are by metric.
     """
+    options = options or {}
     wanted = list(registry.names()) if names == "all" else _names(names)
     if not wanted:
         raise CauserieError("--metrics names no metric: `causerie metrics` lists them")
     chosen = [name for name in wanted if name not in SENTINELS]
+    if unused := options.keys() - {*chosen, *SENTINELS}:
+        raise CauserieError(f"--set names {', '.join(sorted(unused))}, which --metrics does not")
     loaded, left_out = [], []
     for name in (*chosen, *SENTINELS):
         try:
-            metric = registry.load(name, engines)
+            metric = registry.load(name, engines, **options.get(name, {}))
             metric.signature  # noqa: B018 - loads its weights, so that what is missing shows now
         except CauserieError as error:
-            if names != "all":
+            if names != "all" or name in options:
                 raise
             left_out.append(f"{name}: {error}")
             continue
@@ -167,7 +183,8 @@ def execute(
     results: list[SetResult] = []
     for part, own, seconds in zip(plan.parts, columns, plan.statistics, strict=True):
         watch(f"statistics of {part.judged.name}", done, plan.seconds)
-        results.append(analyse(part.judged, own, plan.options, of_items=part.of_items))
+        dimension = _named(part.judged, plan.options.dimension)
+        results.append(analyse(part.judged, own, plan.options, dimension, of_items=part.of_items))
         done += seconds
     watch("done", plan.seconds, plan.seconds)
     return RunResult(
@@ -215,7 +232,8 @@ def signature(plan: Plan) -> str:
             "metrics " + " ".join(metric.signature for metric in plan.metrics),
             "data " + " ".join(f"{p.judged.name}:{p.judged.sha256[:12]}" for p in plan.parts),
             f"max-items {options.max_items} resamples {options.resamples} "
-            f"permutations {options.permutations} seed {options.seed}",
+            f"permutations {options.permutations} seed {options.seed}"
+            + (f" dimension {options.dimension}" if options.dimension else ""),
         ]
     )
 
@@ -237,6 +255,12 @@ def _probed(metric: Metric, items: Sequence[Item], store: ScoreStore) -> float:
     """Scores a few items, spread over the set, and expects the same of the others."""
     score_items(metric, items[:: max(1, len(items) // _PROBED)][:_PROBED], store)
     return expected_seconds(metric, items, store) or 0.0
+
+
+def _named(judged: JudgedSet, dimension: str | None) -> str | None:
+    """The dimension as the set writes it."""
+    wanted = (dimension or "").casefold()
+    return next((d for d in judged.dimensions if d.casefold() == wanted), None)
 
 
 def _names(text: str) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,18 +59,23 @@ def units_of(judged: JudgedSet) -> Units:
     return _of_pairs(judged.pairs) if judged.level == "pair" else _of_items(judged.items)
 
 
-def sampled(judged: JudgedSet, most: int, seed: int) -> JudgedSet:
-    """At most `most` items (or pairs), whole clusters, in the order of the file.
+class _Clustered(Protocol):
+    @property
+    def cluster(self) -> str: ...
+
+
+Member = TypeVar("Member", bound=_Clustered)
+
+
+def whole_clusters(members: Sequence[Member], most: int, seed: int) -> tuple[Member, ...]:
+    """At most `most` of the members, whole clusters, in their order.
 
     The draw depends on the seed and the clusters' names alone, so it is the same everywhere,
     and a smaller sample is part of a larger one. One cluster is always taken.
     """
-    members: Sequence[JudgedItem | JudgedPair] = judged.items or judged.pairs
     if len(members) <= most:
-        return judged
-    sizes: dict[str, int] = {}
-    for member in members:
-        sizes[member.cluster] = sizes.get(member.cluster, 0) + 1
+        return tuple(members)
+    sizes = Counter(member.cluster for member in members)
     kept: set[str] = set()
     total = 0
     for cluster in sorted(sizes, key=lambda name: sha256(f"{seed} {name}".encode()).digest()):
@@ -76,10 +83,15 @@ def sampled(judged: JudgedSet, most: int, seed: int) -> JudgedSet:
         if kept and total > most:
             break
         kept.add(cluster)
+    return tuple(member for member in members if member.cluster in kept)
+
+
+def sampled(judged: JudgedSet, most: int, seed: int) -> JudgedSet:
+    """The set with at most `most` of its items (or pairs), whole clusters."""
     return replace(
         judged,
-        items=tuple(item for item in judged.items if item.cluster in kept),
-        pairs=tuple(pair for pair in judged.pairs if pair.cluster in kept),
+        items=whole_clusters(judged.items, most, seed),
+        pairs=whole_clusters(judged.pairs, most, seed),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from causerie.cli import options
-from causerie.errors import CauserieError
+from causerie.cli.assignments import metric_options
 
 if TYPE_CHECKING:
     from causerie.bench.results import RunResult
@@ -32,6 +32,10 @@ ScoresFile = Annotated[
     typer.Option(
         "--scores", help="Where scores are kept [default: a file in the platform's cache folder]."
     ),
+]
+Set = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
 ]
 _SHOWN = 4
 
@@ -82,9 +86,20 @@ def convert(
 def run(
     data: Data,
     sets: Annotated[
-        str, typer.Option("--sets", help="Names, separated by commas, or default or all.")
+        str,
+        typer.Option(
+            "--sets", help="Names, separated by commas; default and all stand for several."
+        ),
     ] = "default",
     metrics: Metrics = "all",
+    dimension: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            help="What people judged; sets without it are left out [default: the main "
+            "dimension of each set]."
+        ),
+    ] = None,
+    set_: Set = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The folder for results.json, .parquet, .md, .html.")
     ] = Path("bench-results"),
@@ -92,7 +107,9 @@ def run(
         int, typer.Option(min=1, help="At most so many items of a set: a fixed sample.")
     ] = 1000,
     resamples: Annotated[int, typer.Option(min=1, help="For intervals.")] = 1000,
-    permutations: Annotated[int, typer.Option(min=1, help="For significance.")] = 10_000,
+    permutations: Annotated[
+        int, typer.Option(min=1, help="For significance, at least: many metrics take more.")
+    ] = 10_000,
     seed: Seed = 0,
     scores: ScoresFile = None,
     encoder: options.Encoder = "default",
@@ -118,17 +135,18 @@ def run(
     """
     from causerie.bench.files import write_results
     from causerie.bench.results import RunOptions
-    from causerie.bench.run import choose_metrics, choose_sets, execute, plan
+    from causerie.bench.run import about, choose_metrics, choose_sets, execute, plan
     from causerie.bench.scores import ScoreStore
     from causerie.cli.console import console, plain
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    judged, absent = choose_sets(sets, data)
-    loaded, unusable = choose_metrics(metrics, Engines(settings))
-    for left_out in (*absent, *unusable):
+    read, absent = choose_sets(sets, data)
+    judged, others = about(dimension, read)
+    loaded, unusable = choose_metrics(metrics, Engines(settings), metric_options(set_ or []))
+    for left_out in (*absent, *others, *unusable):
         console.print(plain(f"left out: {left_out}"))
-    chosen = RunOptions(max_items, resamples, permutations, seed)
+    chosen = RunOptions(max_items, resamples, permutations, seed, dimension)
     with ScoreStore(scores) as store:
         with _progress() as watch:
             planned = plan(judged, loaded, store, chosen, watch)
@@ -146,10 +164,13 @@ def run(
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(help="causalscore, density, grade, cf-lstm or cpmi.", show_default=False),
+        typer.Argument(
+            help="causalscore, density, grade, cf-lstm, cpmi, or all.", show_default=False
+        ),
     ],
     data: Data,
     metrics: Metrics = "all",
+    set_: Set = None,
     out: TextFile = None,
     scores: ScoresFile = None,
     encoder: options.Encoder = "default",
@@ -165,25 +186,34 @@ def reproduce(
 
     Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
     """
+    from causerie.bench.printed import PAPERS
     from causerie.bench.reproduce import reproduce as reproduce_paper
     from causerie.bench.reproduction import reproduction_markdown, reproduction_text
     from causerie.bench.scores import ScoreStore
     from causerie.engines import Engines, Settings
+    from causerie.io import write_whole
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
+    engines, assigned = Engines(settings), metric_options(set_ or [])
     with ScoreStore(scores) as store, _progress() as watch:
-        result = reproduce_paper(
-            paper,
-            data,
-            store,
-            Engines(settings),
-            metrics=chosen,
-            watch=lambda judged, metric, done, total: watch(f"{metric} on {judged}", done, total),
-        )
-    typer.echo(reproduction_text(result))
+        results = [
+            reproduce_paper(
+                name,
+                data,
+                store,
+                engines,
+                metrics=chosen,
+                options=assigned,
+                watch=lambda judged, metric, done, total: watch(
+                    f"{metric} on {judged}", done, total
+                ),
+            )
+            for name in (PAPERS if paper == "all" else (paper,))
+        ]
+    typer.echo("\n".join(map(reproduction_text, results)))
     if out:
-        _write(out, reproduction_markdown(result))
+        write_whole(out, "\n".join(map(reproduction_markdown, results)))
 
 
 @bench_app.command()
@@ -193,9 +223,14 @@ def probe(
         str, typer.Option("--attacks", help="Names, separated by commas, or all.")
     ] = "all",
     metrics: Metrics = "all",
-    out: TextFile = None,
+    set_: Set = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", "-o", help="The folder for probe.json and probe.md."),
+    ] = None,
     max_items: Annotated[
-        int, typer.Option(min=1, help="At most so many pairs of answers of an attack.")
+        int,
+        typer.Option(min=1, help="At most so many pairs of answers of an attack, whole contexts."),
     ] = 500,
     seed: Seed = 0,
     scores: ScoresFile = None,
@@ -212,6 +247,7 @@ def probe(
 
     Example: `causerie bench probe --data judged --attacks ner,random --metrics cosine`
     """
+    from causerie.bench.files import write_probe
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
     from causerie.bench.scores import ScoreStore
@@ -219,7 +255,7 @@ def probe(
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    loaded, unusable = choose_metrics(metrics, Engines(settings))
+    loaded, unusable = choose_metrics(metrics, Engines(settings), metric_options(set_ or []))
     for left_out in unusable:
         console.print(plain(f"left out: {left_out}"))
     chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
@@ -233,19 +269,9 @@ def probe(
             seed=seed,
             watch=lambda attack, metric, done, total: watch(f"{metric} on {attack}", done, total),
         )
-    text = probe_markdown(result)
-    typer.echo(text)
-    if out:
-        _write(out, text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CauserieError(
-            f"{path} cannot be written ({error.strerror}): choose another place"
-        ) from error
+    typer.echo(probe_markdown(result))
+    for path in write_probe(result, out) if out else ():
+        console.print(plain(f"wrote {path}"))
 
 
 @contextmanager

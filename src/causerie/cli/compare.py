@@ -122,7 +122,7 @@ def compare(
 
 compare.__doc__ = (
     "Compare two files of responses: difference, interval, p-value and win rate per metric.\n\n"
-    "Where both files hold the same contexts (the same dialogues and user turns, or the same "
+    "Where both files hold the same contexts (the same user turns, or the same "
     "context rows), responses are compared in pairs. All differences are B minus A.\n" + _EXAMPLES
 )
 
@@ -178,6 +178,8 @@ def _show(result: CompareResult) -> None:
     for column in result.columns:
         if column.difference.value is None:
             page.print(plain(f"{column.column}: no number: {column.difference.reason}"))
+        elif column.difference.low is None:
+            page.print(plain(f"{column.column}: no interval: {column.difference.reason}"))
         for reason, count in column.unscored.items():
             page.print(plain(f"{column.column}: {count} unscored: {reason}"))
     for column in result.columns:

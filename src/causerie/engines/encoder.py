@@ -5,9 +5,9 @@ is a context of two turns and a response. Turns of a segment are joined by a spa
 by the model's own special tokens, for BERT `[CLS] hi hello [SEP] how are you [SEP]`. The last
 segment has token type 1 and all before it 0, where the model knows token types.
 
-What exceeds the model's window is cut, and counted: whole turns go first, the oldest before
-the others; if not even the last two turns fit, the one before the last keeps its end, and the
-last turn (the response) is cut only if it alone exceeds the window, keeping its beginning.
+What exceeds the model's window is cut, and counted. Turns are kept from the newest back, and
+of the oldest that has room only its end; the last turn (the response) is cut only if it alone
+exceeds the window, and keeps its beginning.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 import torch
 
 from causerie.engines.cache import Cache, Truncation
 from causerie.errors import CauserieError
-from causerie.models import load_backbone
+from causerie.models import Pooling, load_backbone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,17 +142,14 @@ class Tokens:
         special = len(self._start) + len(self._between) * (segments - 1) + len(self._end)
         room = self.window - special
         kept: list[list[Ids]] = [[] for _ in range(segments)]
-        dropped = False
         for age, (segment, text) in enumerate(turns):
             ids = texts[text]
             if len(ids) > room:
-                dropped = True
-                if age > 1:
-                    break
-                ids = ids[:room] if age == 0 else ids[len(ids) - room :]
+                kept[segment].insert(0, ids[len(ids) - room :] if age else ids[:room])
+                return kept, True
             room -= len(ids)
             kept[segment].insert(0, ids)
-        return kept, dropped
+        return kept, False
 
     def _row(self, segments: Sequence[Sequence[Ids]]) -> Row:
         pieces = [self._start]
@@ -234,13 +231,13 @@ class Encoder:
         """How many inputs it saw and how many it had to cut."""
         return self.input.truncation
 
-    def encode(self, inputs: Sequence[EncoderInput], pooling: str | None = None) -> Floats:
+    def encode(self, inputs: Sequence[EncoderInput], pooling: Pooling | None = None) -> Floats:
         """One vector per input, in order: the `mean` over its tokens or the `first` token's.
 
         The default pooling is the one the network was trained for.
         """
         pooling = pooling or self.pooling
-        if pooling not in ("mean", "first"):
+        if pooling not in get_args(Pooling):
             raise CauserieError(f"unknown pooling {pooling!r}: use mean or first")
         vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
         rows = self.input.rows(inputs)
@@ -320,7 +317,7 @@ class Encoder:
         return array
 
 
-def pool(hidden: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tensor:
+def pool(hidden: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
     """One vector per row of (rows, tokens, dimension), leaving out the padding."""
     if pooling == "first":
         return hidden[:, 0]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from causerie.engines.passes import Floats, packed, plain
-from causerie.engines.trie import Ints, Trie
+from causerie.engines.trie import Forest, Ints, Trie
 from causerie.errors import CauserieError
 from causerie.models.sources import first_line
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOOKS_BACK = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
 """What configurations call the distance beyond which some layers see nothing."""
-_PATH, _LONGEST_PATH = 18, 512  # tokens, in the tree that is tried
+_PATH, _LONGEST_PATH = 9, 512  # tokens, in the tree that is tried
 
 
 def packable(backbone: Backbone) -> int:
@@ -37,35 +37,38 @@ def packable(backbone: Backbone) -> int:
     # Where layers look back only so far, the tree must be larger than that though its paths are
     # not: some count the distance by position (which is right), some by place in the pass.
     near = longest < min(window, _LONGEST_PATH)
-    half = max(2, (longest if near else min(window, _PATH)) // 2)
-    trunk, branch = half, half + 1  # the last token of a branch is only predicted
+    length = max(3, longest if near else min(window, _PATH))
+    third = length // 3
+    trunk, branch = length - third, third + 1  # the last token of a branch is only predicted
     draw = random.Random(0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    tokens = [draw.randrange(vocabulary) for _ in range(trunk + 3 * branch)]
+    tokens = [draw.randrange(vocabulary) for _ in range(trunk + 2 * branch)]
 
     trie = Trie()
     last = trie.insert(Trie.ROOT, tokens[:trunk])[-1]
-    only_trunk = _above(trie)
-    for first in range(trunk, len(tokens), branch):
-        trie.insert(last, tokens[first : first + branch])
-    tree = _above(trie)
+    alone = _question(trie)
+    trie.insert(last, tokens[trunk : trunk + branch])
+    trie.insert(last, tokens[trunk + branch :])
+    tree = _question(trie)
 
-    tolerance = 1e-3 if model.dtype == torch.float32 else 0.03
+    tolerance = 1e-3 if model.dtype == torch.float32 else 0.1
     try:
         expected = plain(model, *tree)
-        shorter = plain(model, *only_trunk)
     except Exception as error:  # anything at all: it is the network's own code
         raise _unusable(backbone, f"cannot score plain text ({first_line(error)})") from error
     if not np.isfinite(expected).all():
         raise _unusable(backbone, f"gives numbers that are not finite in {model.dtype}")
-    if _distance(shorter, expected[: len(shorter)]) > tolerance:
-        raise _unusable(backbone, "does not predict a token from those before it alone")
     try:
-        # Two passes: the trunk with a branch, then the trunk's cache with two others.
-        found = packed(model, *tree, budget=2 * half)
+        # Two passes: the trunk, then both branches with the trunk in the cache.
+        found = packed(model, *tree, budget=trunk)
     except Exception:  # likewise
-        return 0
-    return longest if _distance(found, expected) <= tolerance else 0
+        found = np.full_like(expected, np.nan)
+    if _distance(found, expected) <= tolerance:
+        return longest
+    found = plain(model, *alone)
+    if _distance(found, expected[: len(found)]) > tolerance:
+        raise _unusable(backbone, "does not predict a token from those before it alone")
+    return 0
 
 
 def _distances(config: Any) -> list[int]:
@@ -73,7 +76,7 @@ def _distances(config: Any) -> list[int]:
     return [value for value in values if isinstance(value, int) and value > 0]
 
 
-def _above(trie: Trie) -> tuple[Any, Ints, Ints]:
+def _question(trie: Trie) -> tuple[Forest, Ints, Ints]:
     """The question that asks for every token but the first."""
     targets = np.arange(1, len(trie.tokens))
     forest, before = trie.above(targets)
@@ -81,8 +84,8 @@ def _above(trie: Trie) -> tuple[Any, Ints, Ints]:
 
 
 def _distance(found: Floats, expected: Floats) -> float:
-    """Relative; infinite where there are no numbers."""
-    distance = float(np.abs(found - expected).mean() / np.abs(expected).mean())
+    """Relative to how much the numbers vary; infinite where there are none."""
+    distance = float(np.abs(found - expected).mean() / expected.std())
     return distance if np.isfinite(distance) else np.inf
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,9 @@ from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
     import torch
+
+DTYPES = ("float32", "bfloat16", "float16")
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,4})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,12 @@ class Settings:
     offline: bool = False
     """Never touch the network."""
 
+    def __post_init__(self) -> None:
+        if not _DEVICE.fullmatch(self.device):
+            raise CauserieError(f"unknown device {self.device!r}: use auto, cpu, cuda or cuda:N")
+        if self.dtype not in DTYPES:
+            raise CauserieError(f"unknown dtype {self.dtype!r}: use one of {', '.join(DTYPES)}")
+
     def torch_device(self) -> torch.device:
         import torch
 
@@ -52,7 +62,5 @@ class Settings:
     def torch_dtype(self) -> torch.dtype:
         import torch
 
-        dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-        if self.dtype not in dtypes:
-            raise CauserieError(f"unknown dtype {self.dtype!r}: use one of {', '.join(dtypes)}")
-        return dtypes[self.dtype]
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype

@@ -1,4 +1,8 @@
-"""How likely a response is to a language model: perplexity, and relevance to the history."""
+"""How likely a response is to a language model: perplexity, and relevance to the history.
+
+The model is given the turns and nothing else: background (a persona, a system prompt) is not
+shown to it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,20 @@ from causerie.engines.dialoguetree import DialogueTree
 from causerie.metrics.base import Level, Metric, Score, Scores
 
 _NOTHING = Score.unscored("the response has no token that the language model can score")
+_CUT = Score.unscored(
+    "the response is cut to the language model's window in one place after its history and in "
+    "another by itself"
+)
 
 
 class Perplexity(Metric):
-    """exp(-L(r | c)), with L the average log-likelihood per token of response r, history c."""
+    """exp(-L(r | c)), with L the average log-likelihood per token of response r, history c.
+
+    Background is no part of the history.
+    """
 
     name = "perplexity"
-    summary = "Perplexity of the response given the history, by the language model."
+    summary = "Perplexity of the response given the turns before it (background is not shown)."
     needs = frozenset({"language model"})
     higher_is_better = False
 
@@ -34,10 +45,14 @@ class Perplexity(Metric):
 
 
 class Relevance(Metric):
-    """L(r | c), and what the history adds to it: L(r | c) - L(r)."""
+    """L(r | c), and what the history adds to it: L(r | c) - L(r).
+
+    Background is no part of the history. A response of which the model sees more by itself than
+    after the history has no gain: the two averages would be over different tokens.
+    """
 
     name = "relevance"
-    summary = "Average log-likelihood of the response given the history, and what the history adds."
+    summary = "Log-likelihood per token given the turns before (not background), and what they add."
     needs = frozenset({"language model"})
 
     def dimensions(self, level: Level) -> tuple[str, ...]:
@@ -55,11 +70,13 @@ class Relevance(Metric):
 
         def score(given_history: int, by_itself: int) -> Scores:
             response, unconditional = scores.segment(given_history), scores.segment(by_itself)
-            return (
-                Score.of(response.mean) if response.count else _NOTHING,
+            if not response.count:
+                return _NOTHING, _NOTHING
+            gain = (
                 Score.of(response.mean - unconditional.mean)
-                if response.count and unconditional.count
-                else _NOTHING,
+                if response.count == unconditional.count
+                else _CUT
             )
+            return Score.of(response.mean), gain
 
         return [score(*nodes) for nodes in zip(responses, alone, strict=True)]

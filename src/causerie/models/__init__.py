@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from causerie.models.folder import Pooling
 from causerie.models.loading import Backbone, load_backbone
 from causerie.models.registry import Entry, Kind
 from causerie.models.store import Resolved, Store
 
-__all__ = ["Backbone", "Entry", "Kind", "Resolved", "Store", "load_backbone"]
+__all__ = ["Backbone", "Entry", "Kind", "Pooling", "Resolved", "Store", "load_backbone"]

@@ -11,11 +11,12 @@ from typing import Any, Literal, TypeAlias
 from causerie.errors import CauserieError
 from causerie.models.hashing import sha256_of_all
 
-Pooling: TypeAlias = Literal["mean", "cls"]
+Pooling: TypeAlias = Literal["mean", "first"]
+"""How the vectors of an encoder's tokens become one: their mean, or the first token's."""
 
 _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
+    "pooling_mode_cls_token": "first",
 }
 
 

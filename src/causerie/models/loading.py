@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
+from causerie.models.folder import Pooling
 from causerie.models.libraries import libraries
 from causerie.models.progress import announced
 from causerie.models.registry import Kind
@@ -30,7 +31,7 @@ class Backbone:
     """A `transformers.PreTrainedModel`."""
     tokenizer: Any
     """A fast tokenizer, with a padding token."""
-    pooling: str = "mean"
+    pooling: Pooling = "mean"
 
     @cached_property
     def window(self) -> int:

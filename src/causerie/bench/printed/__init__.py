@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -65,6 +65,8 @@ class Row:
     """Which ablation or training of the metric; None: the metric as it is."""
     group: str | None = None
     note: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the metric, where the row is not about its defaults."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _row(data: Mapping[str, Any], columns: tuple[Column, ...], where: str) -> Ro
     except ValueError as error:
         raise ValueError(f"{where}: {data['method']}: {error}") from None
     others = {key: data.get(key) for key in ("variant", "group", "note")}
-    return Row(data["method"], data["metric"], cells, **others)
+    return Row(data["method"], data["metric"], cells, options=data.get("options", {}), **others)
 
 
 def _cell(printed: str, unit: float) -> Cell:
