@@ -6,12 +6,14 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nltk.metrics.agreement import AnnotationTask
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -242,10 +244,45 @@ def test_equal_ratings_say_why(example: Example) -> None:
     result = analyse(judged, example.columns, FAST)
     row = result.row("poor")
     assert row is not None
-    for statistic in ("spearman", "pearson", "kendall"):
+    for statistic in ("spearman", "pearson", "kendall", "accuracy", "within-context-accuracy"):
         assert "all equal" in (row.statistics[statistic].reason or "")
     assert result.alpha.reason == "all ratings are equal"
     assert result.ceiling["spearman"].reason == "the ratings are all equal"
+
+
+def test_one_item_has_no_ceiling_and_no_agreement() -> None:
+    result = analyse(judged_set([[1, 5, 3]], [0]), [column("m", [1.0])], FAST)
+    for people in (result.alpha, result.kappa, *result.ceiling.values(), *result.limit.values()):
+        assert people.value is None
+        assert "one" in (people.reason or "") or "only 1" in (people.reason or "")
+
+
+def test_the_best_of_many_metrics_wins() -> None:
+    """34 columns are 561 pairs: 10,000 permutations could not make any of them significant."""
+    generator = np.random.default_rng(0)
+    truth = generator.normal(size=120)
+    columns = [column("best", truth + 0.2 * generator.normal(size=120))]
+    columns += [column(f"m{i}", generator.normal(size=120)) for i in range(33)]
+    judged = judged_set([[t] for t in truth], range(120))
+    result = analyse(judged, columns, RunOptions(resamples=20, permutations=1000))
+    assert [row.column for row in result.rows if row.cluster == 1] == ["best"]
+    best = result.significance.columns.index("best")
+    assert sum(result.significance.wins[best]) == 33
+
+
+def test_a_metric_that_scored_half_of_the_items_takes_no_rank_from_one_that_beats_it() -> None:
+    """On the easy half both are good and the whole one is better; its other half is noise."""
+    generator = np.random.default_rng(1)
+    truth = generator.normal(size=400)
+    easy = np.arange(400) < 200
+    half = np.where(easy, truth + 0.7 * generator.normal(size=400), np.nan)
+    whole = np.where(easy, truth + 0.2 * generator.normal(size=400), generator.normal(size=400))
+    columns = [column("half", half), column("whole", whole)]
+    result = analyse(judged_set([[t] for t in truth], range(400)), columns, FAST)
+    assert value(result, "half", "spearman") > value(result, "whole", "spearman")
+    order = result.significance.columns
+    assert result.significance.wins[order.index("whole")][order.index("half")]
+    assert {row.cluster for row in result.rows} == {1}
 
 
 def test_one_annotator_has_no_ceiling(example: Example) -> None:
@@ -266,7 +303,19 @@ def test_few_systems_and_contexts_say_why() -> None:
     assert "written by a person" in (row.statistics["without-humans"].reason or "")
 
 
-@pytest.mark.parametrize("ratings", ['["good", "bad"]', "[null, null]", "{}", "4", "[true, false]"])
+@pytest.mark.parametrize(
+    "ratings",
+    [
+        '["good", "bad"]',
+        "[null, null]",
+        "{}",
+        "4",
+        "[true, false]",
+        "[1e308, 1e308]",
+        "[-1e200, 1e999]",
+        f"[1{'0' * 400}]",
+    ],
+)
 def test_ratings_of_a_file_that_are_no_numbers(tmp_path: Path, ratings: str) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(
@@ -277,6 +326,7 @@ def test_ratings_of_a_file_that_are_no_numbers(tmp_path: Path, ratings: str) -> 
         )
     )
     judged = read_judged(path)
+    assert ratings == "4" or any("rating" in problem for problem in judged.problems)
     result = analyse(judged, [column("poor", range(5))], FAST)
     row = result.row("poor")
     assert row is not None
@@ -291,7 +341,9 @@ def sound(row: MetricRow) -> bool:
 
 
 rating = st.one_of(st.none(), st.integers(1, 5).map(float))
-number = st.one_of(st.just(np.nan), st.floats(-1e6, 1e6), st.just(0.0))
+number = st.one_of(
+    st.just(np.nan), st.floats(-1e6, 1e6), st.just(0.0), st.sampled_from([1e200, -1e308, 1e308])
+)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -349,7 +401,7 @@ def test_pairs(pairs: JudgedSet) -> None:
     assert len(units) == 12 * 4
     scores = np.random.default_rng(5).normal(size=len(units))
     by_response = {(u, s): v for u, s, v in zip(units.clusters, units.systems, scores, strict=True)}
-    points = dict.fromkeys(by_response, 0)
+    points, cast = dict.fromkeys(by_response, 0), dict.fromkeys(by_response, 0)
     difference, preferred = [], []
     for p in pairs.pairs:
         a, b = ((p.cluster, system) for system in p.systems)
@@ -357,11 +409,14 @@ def test_pairs(pairs: JudgedSet) -> None:
             vote = judgement["overall"]
             points[a] += vote in ("A", "both good")
             points[b] += vote in ("B", "both good")
+            cast[a] += 1
+            cast[b] += 1
             if vote in ("A", "B"):
                 difference.append(by_response[a] - by_response[b])
                 preferred.append(vote == "A")
     result = analyse(pairs, [column("m", scores)], FAST)
-    expected = stats.spearmanr(list(by_response.values()), list(points.values())).statistic
+    shares = [points[key] / cast[key] for key in by_response]
+    expected = stats.spearmanr(list(by_response.values()), shares).statistic
     assert value(result, "m", "voting.spearman") == pytest.approx(expected)
     biserial = stats.pointbiserialr(preferred, difference).statistic
     assert value(result, "m", "ignore-equal.point-biserial") == pytest.approx(biserial)
@@ -372,6 +427,56 @@ def test_pairs(pairs: JudgedSet) -> None:
     for name in ("voting.spearman", "ignore-equal.point-biserial", "cont2cat.alpha"):
         assert row.dimensions["overall"][name].value == row.statistics[name].value
     assert row.dimensions["relevance"]["ignore-equal.point-biserial"].value is None
+
+
+def test_agreement_within_contexts_as_accuracy(example: Example, result: SetResult) -> None:
+    """Mean over contexts of the share of pairs ordered as people do, at the best threshold."""
+    groups = [np.flatnonzero(example.contexts == c) for c in range(40)]
+
+    def accuracy(epsilon: float) -> float:
+        shares = []
+        for group in groups:
+            right = [
+                np.sign(d := example.good[i] - example.good[j]) * (abs(d) > epsilon)
+                == np.sign(example.mean[i] - example.mean[j])
+                for i, j in combinations(group, 2)
+            ]
+            shares.append(np.mean(right))
+        return float(np.mean(shares))
+
+    gaps = [abs(example.good[i] - example.good[j]) for g in groups for i, j in combinations(g, 2)]
+    expected = max(map(accuracy, [0.0, *gaps]))
+    assert value(result, "distance", "within-context-accuracy") == pytest.approx(expected)
+
+
+def test_what_pairs_say_about_their_annotators(pairs: JudgedSet) -> None:
+    result = analyse(pairs, [column("m", range(48))], FAST)
+    rows = [
+        [judgement[d] for judgement in p.judgements]
+        for d in ("overall", "relevance")
+        for p in pairs.pairs
+    ]
+    task = [(k, i, v) for i, row in enumerate(rows) for k, v in enumerate(row)]
+    pooled = f"over all 2 dimensions together is {AnnotationTask(task).alpha():.3f}"
+    assert any(pooled in note for note in result.notes)
+    assert [note for note in result.notes if "agree on every pair" in note] == [
+        note for note in result.notes if "'relevance'" in note
+    ]
+    assert any(f"{result.kappa.value:.3f}" in note for note in result.notes if "kappa" in note)
+    assert any("always prefers B" in note for note in result.notes)
+    floor = result.floor["cont2cat.alpha"].value
+    ceiling = result.ceiling["cont2cat.alpha"].value
+    assert floor is not None
+    assert ceiling is not None
+    constant = analyse(pairs, [column("m", [1.0] * 48)], FAST).row("m")
+    assert constant is not None
+    assert constant.statistics["cont2cat.alpha"].value is None
+
+
+def test_pairs_without_a_usable_vote_say_so(pairs: JudgedSet) -> None:
+    bare = tuple(replace(p, judgements=({}, {})) for p in pairs.pairs)
+    result = analyse(replace(pairs, pairs=bare, dimensions=()), [column("m", range(48))], FAST)
+    assert reasons(result, "m") == {"no vote can be used"}
 
 
 def test_pairs_without_humans(pairs: JudgedSet) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from causerie.bench.printed import PAPERS, printed_tables
 from causerie.cli import main
 
 
@@ -123,6 +124,31 @@ def test_reproduce(terminal: Terminal, data: Path, tmp_path: Path) -> None:
     assert "Table 3" in out.read_text()
 
 
+def test_reproduce_all(terminal: Terminal, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.md"
+    status, shown, error = terminal.run(
+        "reproduce", "all", "--data", data, "--metrics", "bleu", "--out", out,
+        "--set", "bleu.order=2", "--scores", tmp_path / "scores.sqlite",
+    )  # fmt: skip
+    assert status == 0, error
+    for name in PAPERS:
+        assert printed_tables(name).title in shown
+        assert printed_tables(name).title in out.read_text()
+
+
+def test_options_and_dimension(terminal: Terminal, data: Path, tmp_path: Path) -> None:
+    status, _, error = terminal.run(
+        "run", "--data", data, "--sets", "own", "--metrics", "bleu", "--set", "bleu.order=2",
+        "--dimension", "Overall", "--resamples", 20, "--permutations", 50,
+        "--scores", tmp_path / "scores.sqlite", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, error
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "bleu(order=2)" in found["signature"]
+    assert found["options"]["dimension"] == "Overall"
+    assert found["sets"][0]["dimension"] == "overall"
+
+
 def test_probe(terminal: Terminal, data: Path, tmp_path: Path) -> None:
     attack = [
         {
@@ -136,8 +162,9 @@ def test_probe(terminal: Terminal, data: Path, tmp_path: Path) -> None:
     (data / "ner.jsonl").write_text("\n".join(map(json.dumps, attack)))
     status, shown, error = terminal.run(
         "probe", "--data", data, "--attacks", "ner", "--metrics", "length",
-        "--scores", tmp_path / "scores.sqlite", "--out", tmp_path / "probe.md",
+        "--scores", tmp_path / "scores.sqlite", "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error
     assert "| *length* | 1.00" in shown
-    assert (tmp_path / "probe.md").read_text() == shown.rstrip("\n") + "\n"
+    assert (tmp_path / "out" / "probe.md").read_text() == shown.rstrip("\n") + "\n"
+    assert json.loads((tmp_path / "out" / "probe.json").read_text())["attacks"][0]["name"] == "ner"

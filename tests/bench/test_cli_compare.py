@@ -109,7 +109,9 @@ def test_a_gate_that_cannot_be_decided_does_not_pass(run: Run, tmp_path: Path) -
     for name in ("one.jsonl", "other.jsonl"):
         (tmp_path / name).write_text(json.dumps(record) + "\n", encoding="utf-8")
     gate = ("one.jsonl", "other.jsonl", "--fail-if", "length < -1")
-    assert run(*gate).exit_code == 0
+    undecided = run(*gate)
+    assert undecided.exit_code == 0
+    assert "length: no interval: an interval takes at least two" in undecided.stdout
     result = run(*gate, "--significant")
     assert isinstance(result.exception, CauserieError)
     assert "cannot be decided" in str(result.exception)

@@ -94,10 +94,19 @@ def test_roles_decide_who_the_user_is(tmp_path: Path) -> None:
     assert pairs_of(tmp_path, a, b, speaker="system") == [("A1", "B1"), ("A2", "B2")]
 
 
-def test_partners_need_the_same_dialogue(tmp_path: Path) -> None:
-    a = [dialogue("d1", ("u", "Hi"), ("s", "A"))]
-    assert pairs_of(tmp_path, a, [dialogue("d2", ("u", "Hi"), ("s", "B"))]) == []
-    assert pairs_of(tmp_path, a, [dialogue("d1", ("u", "Hi"), ("s", "B"))]) == [("A", "B")]
+def test_names_tell_dialogues_apart_in_which_the_user_said_the_same(tmp_path: Path) -> None:
+    a = [dialogue(f"d{i}", ("u", "Hi"), ("s", f"A{i}")) for i in range(3)]
+    b = [dialogue(f"d{i}", ("u", "Hi"), ("s", f"B{i}")) for i in (2, 1, 7)]
+    assert pairs_of(tmp_path, a, b) == [("A1", "B1"), ("A2", "B2")]
+
+
+def test_other_names_leave_what_the_user_said(tmp_path: Path) -> None:
+    a = [dialogue(f"a{i}", ("u", f"Hi {i}"), ("s", f"A{i}"), ("u", "So?")) for i in range(3)]
+    b = [dialogue(f"b{i}", ("u", f"Hi {i}"), ("s", f"B{i}"), ("u", "So!")) for i in (2, 9, 0)]
+    assert pairs_of(tmp_path, a, b, "s") == [("A0", "B0"), ("A2", "B2")]
+    silent = [dialogue("x", ("s", "Welcome."), ("s", "Hello?"))]
+    other = [dialogue("y", ("s", "Good day."), ("s", "Anyone?"))]
+    assert pairs_of(tmp_path, silent, other) == []
 
 
 def test_dialogues_without_ids_are_told_by_their_line(tmp_path: Path) -> None:

@@ -112,3 +112,15 @@ def test_no_ceiling_has_its_reason(result: RunResult) -> None:
     judged = replace(result.sets[0], ceiling={"spearman": none})
     text = to_markdown(replace(result, sets=(judged,)))
     assert "- No human ceiling of Spearman: no item has two ratings." in text
+
+
+def test_the_floor_has_a_row_and_an_agreement_of_1_a_mark(result: RunResult) -> None:
+    assert not lines(to_markdown(result), "*floor*")
+    assert "(see the notes)" not in to_markdown(result)
+    (found,) = result.sets
+    sure = replace(found, floor={found.main: Estimate(0.123, 60)}, alpha=Estimate(1.0, 60))
+    sure = replace(sure, ceiling={found.main: Estimate(1.0, 60)})
+    text = to_markdown(replace(result, sets=(sure,)))
+    assert "0.123" in lines(text, "*floor*")[0]
+    assert "Krippendorff's alpha: 1.000 (see the notes)." in text
+    assert all("1.000 (see the notes)" in row for row in lines(text, "*human*"))

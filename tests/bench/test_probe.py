@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from causerie.bench.files import write_probe
 from causerie.bench.probe import probe_markdown, run_probe
 from causerie.bench.scores import ScoreStore
 from causerie.dialogue import Exchange
@@ -112,6 +113,12 @@ def test_random_answers_come_from_another_context(folder: Path) -> None:
     assert result.accuracy["seen"].value == 0.5
 
 
+def test_a_sample_has_whole_contexts(tmp_path: Path) -> None:
+    write(tmp_path, "ner", [attack(f"{i // 3}?", f"a {i}", f"b {i}") for i in range(30)])
+    (result,) = probe(tmp_path, attacks=["ner"], max_items=10).attacks
+    assert (result.items, result.clusters, result.of_items) == (9, 3, 30)
+
+
 def test_without_names_all_of_the_folder_with_random_last(folder: Path) -> None:
     write(folder, "personachat.ner", [attack("a?", "x", "y y"), attack("b?", "z z z", "y")])
     names = [attack.name for attack in probe(folder).attacks]
@@ -154,9 +161,11 @@ def test_markdown_keeps_controls_apart(folder: Path) -> None:
     assert "| shortness | 0.38 [" in attacks
 
 
-def test_results_go_to_json(folder: Path) -> None:
+def test_results_are_written_as_data_and_text(folder: Path, tmp_path: Path) -> None:
     result = probe(folder, (Bleu, Length))
-    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["attacks"][0]["items"] == 4
+    data, text = write_probe(result, tmp_path / "out")
+    assert json.loads(data.read_text())["attacks"][0]["items"] == 4
+    assert text.read_text() == probe_markdown(result)
 
 
 @pytest.mark.parametrize(

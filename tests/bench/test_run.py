@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,14 @@ from scipy import stats
 from causerie.bench.files import rows_of, write_results
 from causerie.bench.judged import JudgedSet
 from causerie.bench.results import RunOptions, RunResult, from_json
-from causerie.bench.run import SENTINELS, choose_metrics, choose_sets, execute, plan
+from causerie.bench.run import SENTINELS, about, choose_metrics, choose_sets, execute, plan
 from causerie.bench.scores import ScoreStore
 from causerie.dialogue import Exchange
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.io import read_table
 from causerie.metrics.base import Metric, Score, Scores
+from causerie.metrics.sentinels import Length
 from causerie.text import words
 
 OPTIONS = RunOptions(max_items=40, resamples=50, permutations=200, seed=3)
@@ -198,7 +200,7 @@ def test_results_that_cannot_be_written(result: RunResult, tmp_path: Path) -> No
 
 
 def test_the_signature_names_what_decides_the_numbers(result: RunResult) -> None:
-    for part in ("causerie ", "vowels", "bleu-4", "own:", "seed 3", "max-items 40"):
+    for part in ("causerie ", "vowels", "bleu", "own:", "seed 3", "max-items 40"):
         assert part in result.signature
 
 
@@ -207,6 +209,49 @@ def test_sets_by_name_must_be_there(folder: Path) -> None:
         choose_sets("fed_turn,fed_dialog", folder)
     with pytest.raises(CauserieError, match="names no set"):
         choose_sets(" , ", folder)
+
+
+def test_groups_of_sets_stand_beside_names(folder: Path) -> None:
+    sets, _ = choose_sets("own,default", folder)
+    assert [judged.name for judged in sets] == ["own", "fed_turn"]
+
+
+def test_a_broken_file_does_not_end_a_run_that_did_not_name_it(folder: Path) -> None:
+    (folder / "fed_dialog.jsonl").write_text("{bad\n")
+    (folder / "grade_convai2.jsonl.gz").write_bytes(b"no gzip")
+    sets, left_out = choose_sets("default", folder)
+    assert [judged.name for judged in sets] == ["fed_turn"]
+    for name in ("fed_dialog.jsonl has no judged record", "grade_convai2.jsonl.gz"):
+        assert any(name in reason for reason in left_out)
+    with pytest.raises(CauserieError, match="has no judged record"):
+        choose_sets("default,fed_dialog", folder)
+
+
+def test_a_dimension_chooses_the_sets_that_have_it(folder: Path) -> None:
+    record = json.loads((folder / "fed_turn.jsonl").read_text().splitlines()[0])
+    other = {**record, "ratings": {"grammar": [1, 2]}}
+    (folder / "plain.jsonl").write_text(json.dumps(other))
+    sets, _ = choose_sets("fed_turn,plain", folder)
+    found, left_out = about("OVERALL", sets)
+    assert [judged.name for judged in found] == ["fed_turn"]
+    assert left_out == ["plain: nobody judged 'OVERALL' there"]
+    assert about(None, sets) == (sets, [])
+    with pytest.raises(CauserieError, match="no set has the dimension 'wit': they have overall"):
+        about("wit", sets)
+    store, options = ScoreStore(":memory:"), replace(OPTIONS, dimension="OVERALL")
+    result = execute(plan(found, [Length(Engines())], store, options), store)
+    assert result.sets[0].dimension == "overall"
+    assert result.sets[0].rows[0].statistics["spearman"].value is not None
+    assert "dimension OVERALL" in result.signature
+
+
+def test_metrics_take_options() -> None:
+    metrics, _ = choose_metrics("bleu", Engines(), {"bleu": {"order": 2}})
+    assert metrics[0].options == {"order": 2}
+    with pytest.raises(CauserieError, match="--set names rouge, which --metrics does not"):
+        choose_metrics("bleu", Engines(), {"rouge": {}})
+    with pytest.raises(CauserieError, match="has no option 'ordre'"):
+        choose_metrics("all", Engines(), {"bleu": {"ordre": 2}})
 
 
 def test_default_sets_are_those_that_are_there(folder: Path, tmp_path: Path) -> None:

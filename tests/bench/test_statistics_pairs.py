@@ -52,6 +52,12 @@ def test_epsilon_is_the_smallest_best_threshold(case, pooled):
         assert result.estimate.value is None
         assert "no two items" in result.estimate.reason
         return
+    scored = [i for i in range(len(x)) if x[i] == x[i] and y[i] == y[i]]
+    compared = [(i, j) for i, j in combinations(scored, 2) if groups[i] == groups[j]]
+    if all(y[i] == y[j] for i, j in compared):
+        assert result.estimate.value is None
+        assert "all equal" in result.estimate.reason
+        return
     best = max(accuracy for accuracy, _ in found)
     assert result.estimate.value == pytest.approx(best)
     assert result.epsilon == min(-e for accuracy, e in found if accuracy > best - 1e-9)

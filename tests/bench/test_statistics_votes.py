@@ -88,7 +88,11 @@ def test_cont2cat_is_nominal_alpha_with_the_metric_as_one_more_annotator():
 
 def with_metric(votes, differences):
     """By NLTK: equal scores are a vote for B, and a pair without score does not count."""
-    rows = [(i, [*row, "A" if d > 0 else "B"]) for i, (row, d) in enumerate(zip(votes, differences, strict=True)) if d == d]
+    rows = [
+        (i, [*row, "A" if d > 0 else "B"])
+        for i, (row, d) in enumerate(zip(votes, differences, strict=True))
+        if d == d
+    ]
     return AnnotationTask([(k, i, v) for i, row in rows for k, v in enumerate(row)]).alpha()
 
 

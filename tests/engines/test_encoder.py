@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,15 @@ def test_pooling_is_by_default_the_backbones(bert: Backbone) -> None:
         first.encode(inputs, "max")
 
 
+def test_pooling_of_a_sentence_transformers_folder(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_bert, tmp_path / "sentences")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
+    inputs = [(("hello there",), ("how are you",))]
+    found = Engines(Settings(encoder=str(folder))).encoder.encode(inputs)
+    assert far(found, plainly(load(tiny_bert), inputs[0], "first")[None]) < 1e-5
+
+
 def test_three_segments(bert: Backbone) -> None:
     """Every separator of a pair is repeated, and only the last segment has type 1."""
     (row,) = Encoder(bert).input.rows([(("hello",), ("music", "film"), ("pizza",))])
@@ -226,3 +236,19 @@ def test_settings(tiny_bert: Path) -> None:
     assert 0 < far(vectors, exact.encoder.encode(inputs)) < 0.1
     assert engines.encoder.signature != exact.encoder.signature
     assert exact.encoder.signature == Encoder(load(tiny_bert)).signature
+
+
+@pytest.mark.default_models
+def test_default_encoder_equals_one_by_one(default_models: Store) -> None:
+    encoder = Engines(Settings()).encoder
+    backbone = load("default")
+    texts = tiny.CORPUS
+    inputs = [((text,),) for text in texts]
+    inputs += [((texts[n - 2], texts[n - 1]), (texts[n],)) for n in range(2, len(texts))]
+    inputs += [((" ".join(texts[:9]),), (texts[9],))]
+    for pooling in ("mean", "first"):
+        expected = np.array([plainly(backbone, i, pooling) for i in inputs])
+        assert far(encoder.encode(inputs, pooling), expected) < 1e-5
+        shuffled = np.random.default_rng(0).permutation(len(inputs))
+        small = Encoder(backbone, budget=100).encode([inputs[i] for i in shuffled], pooling)
+        assert far(small, expected[shuffled]) < 1e-5

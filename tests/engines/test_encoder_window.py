@@ -56,18 +56,18 @@ def test_what_fits_is_not_cut(encoder: Encoder) -> None:
     assert parts(encoder, (context, (response,))) == ([" ".join(context), response], False)
 
 
-def test_whole_turns_go_first(encoder: Encoder) -> None:
-    context = (turn("a", 2), turn("b", 20), turn("d", 21))
+def test_the_oldest_turn_with_room_keeps_its_end(encoder: Encoder) -> None:
+    context = (turn("a", 2), turn("b", 19) + " e", turn("d", 21))
     response = turn("c", PAIR - 40)
-    # Neither b fits after d, nor may the older a take the place of b.
+    # All of b but its first token fits; the older a does not, though it is short.
+    kept = " ".join([*"," * 18, "e", context[-1]])
+    assert parts(encoder, (context, (response,))) == ([kept, response], True)
+
+
+def test_nothing_is_kept_of_a_turn_without_room(encoder: Encoder) -> None:
+    context = (turn("a", 20), turn("d", 21))
+    response = turn("c", PAIR - 21)
     assert parts(encoder, (context, (response,))) == ([context[-1], response], True)
-
-
-def test_oldest_kept_turn_keeps_its_end(encoder: Encoder) -> None:
-    long = turn("a", 50) + " e"
-    response = turn("c", PAIR - 10)
-    kept = " ".join([*"," * 9, "e"])
-    assert parts(encoder, (("b", long), (response,))) == ([kept, response], True)
 
 
 @pytest.mark.parametrize("tokens", [PAIR, PAIR + 1, 500])
@@ -78,7 +78,8 @@ def test_response_keeps_its_beginning(encoder: Encoder, tokens: int) -> None:
 
 def test_a_context_alone_loses_its_oldest_turns(encoder: Encoder) -> None:
     segments = ((turn("a", 30), turn("b", 30), turn("d", 30)),)
-    assert parts(encoder, segments) == ([f"{turn('b', 30)} {turn('d', 30)}"], True)
+    kept = " ".join([*"," * (WINDOW - 2 - 60), turn("b", 30), turn("d", 30)])
+    assert parts(encoder, segments) == ([kept], True)
 
 
 def test_older_segments_go_before_younger_ones(encoder: Encoder) -> None:
@@ -93,16 +94,13 @@ def test_older_segments_go_before_younger_ones(encoder: Encoder) -> None:
     response=st.integers(0, 80),
 )
 def test_rule(encoder: Encoder, context: list[int], response: int) -> None:
-    """As a rule on lengths: the longest run of last turns that fits, or the end of the last."""
-    turns = [turn("a", length) for length in context]
-    fits = [k for k in range(len(turns) + 1) if sum(context[len(context) - k :]) <= PAIR - response]
-    (before, after), cut = parts(encoder, (tuple(turns), (turn("c", response),)))
+    """As a rule on tokens: the beginning of the response, and as much of what is before it."""
+    turns = [turn("abdefghi"[n], length) for n, length in enumerate(context)]
+    (before, after), cut = parts(encoder, (tuple(turns), (turn("z", response),)))
     assert cut == (sum(context) + response > PAIR)
-    assert after == turn("c", min(response, PAIR))
-    if fits and sum(context[len(context) - max(fits) :]):
-        assert before.split() == " ".join(turns[len(turns) - max(fits) :]).split()
-    elif context and context[-1]:
-        assert before.split() == turns[-1].split()[::-1][: max(0, PAIR - response)][::-1]
+    assert after == turn("z", min(response, PAIR))
+    room = PAIR - min(response, PAIR)
+    assert before.split() == " ".join(turns).split()[max(0, sum(context) - room) :]
 
 
 @pytest.mark.parametrize("word", ["hello ", "日", "hello日 "])
@@ -112,7 +110,7 @@ def test_five_megabytes(encoder: Encoder, word: str) -> None:
     start = time.perf_counter()
     found = encoder.encode([((text,), ("hi",)), (("hi",), (text,)), ((text, "hi"), ("hi",))])
     assert time.perf_counter() - start < 3  # tokenising all of it takes 4 to 20 s
-    expected = encoder.encode([((twin,), ("hi",)), (("hi",), (twin,)), (("hi",), ("hi",))])
+    expected = encoder.encode([((twin,), ("hi",)), (("hi",), (twin,)), ((twin, "hi"), ("hi",))])
     np.testing.assert_array_equal(found, expected)
     assert parts(encoder, ((text,), ("hi",)))[1]
 

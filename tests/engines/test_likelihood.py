@@ -191,6 +191,28 @@ def test_loads_what_the_settings_say(tiny_llama):
     assert engine.backbone.sha256[:12] in engine.signature
 
 
+@pytest.fixture(scope="module")
+def default_network(default_models) -> Network:
+    return load("default")
+
+
+@pytest.mark.default_models
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(tree=trees(longest=6, nodes=8), budgets=st.sets(st.integers(1, 60)), data=st.data())
+def test_default_model_equals_one_by_one_for_random_trees(default_network, tree, budgets, data):
+    nodes = list(range(1, len(tree)))
+    expected = [one_by_one(default_network, tree.prefix, path_of(tree, n))[-1] for n in nodes]
+    for budget in (3, 512, *sorted(budgets)[:1]):
+        engine = Likelihood(default_network, budget=budget)
+        order = data.draw(st.permutations(nodes))
+        half = len(order) // 2
+        for part in (order[:half], order[half:]):
+            scores = engine.score(tree, segments=part)
+            for node in part:
+                agrees(scores.segment(node), expected[node - 1])
+
+
 @pytest.mark.default_models
 @pytest.mark.slow
 @pytest.mark.parametrize("turns", ["chat", "eos"])

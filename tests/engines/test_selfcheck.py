@@ -106,9 +106,7 @@ def conversation(lengths: list[int]) -> tuple[Tree, list[int]]:
     draw = random.Random(0)
     tree, nodes = Tree((1,)), [Tree.ROOT]
     for length in lengths:
-        nodes.append(
-            tree.add(nodes[-1], Segment.of(draw.randrange(2, 300) for _ in range(length)))
-        )
+        nodes.append(tree.add(nodes[-1], Segment.of(draw.randrange(2, 300) for _ in range(length))))
     return tree, nodes[1:]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,72 @@ def test_plain_text(write: Write) -> None:
         Dialogue("chat:1", (Turn("Ann", "hi: there"), Turn("Bob", "well\nyes"))),
         Dialogue("chat:7", (Turn("Zoë Ü", "10:30?"), Turn("山田", "はい"))),
     ]
+
+
+def test_chat_lines_with_times(write: Write) -> None:
+    text = "[12:03] Ann: hi\n[2024-05-06, 12:04:59 PM] Bob: [1] is: mine\n[ok] Cy: 1\n[1] Di: 2\n"
+    assert one(write(text)).turns == (
+        Turn("Ann", "hi", time="12:03"),
+        Turn("Bob", "[1] is: mine", time="2024-05-06, 12:04:59 PM"),
+        Turn("[ok] Cy", "1"),
+        Turn("[1] Di", "2"),
+    )
+
+
+@pytest.mark.parametrize("text", ['[1.5, {"turns": []}]', "[12.5]", '["12:03", "Ann: hi"]'])
+def test_a_list_that_starts_like_a_time_is_json(write: Write, text: str) -> None:
+    records = list(read(write(text)))
+    assert records
+    assert all(isinstance(record, Rejected) for record in records)
+
+
+def test_assistant_is_the_system(write: Write) -> None:
+    turns = [{"speaker": "x", "text": "t", "role": r} for r in ("user", "assistant", "system")]
+    assert [t.role for t in one(write(json.dumps({"turns": turns}))).turns] == [
+        "user",
+        "system",
+        "system",
+    ]
+
+
+TURNS = {
+    "turns": [{"speaker": "A", "text": "a"}, {"speaker": "B", "text": "b", "reference": "own"}],
+    "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}],
+}
+
+
+@pytest.mark.parametrize("shape", TURNS)
+@pytest.mark.parametrize("name", ["reference", "references"])
+def test_references_beside_the_turns_are_for_the_last(write: Write, shape: str, name: str) -> None:
+    given: object = "one" if name == "reference" else ["one", "two"]
+    record = one(write(json.dumps({shape: TURNS[shape], name: given})))
+    first, last = record.turns
+    wanted = ("one",) if name == "reference" else ("one", "two")
+    assert first.references == ()
+    assert last.references == (*wanted, *(("own",) if shape == "turns" else ()))
+    assert (last.text, record.metadata) == ("b", {})
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(["b c", " "], ("b c",)), ([" ", "\n"], ()), ("  ", ()), (["", "x"], ("x",)), (None, ())],
+)
+def test_blank_references_are_left_out(write: Write, given: object, kept: tuple[str, ...]) -> None:
+    beside = one(write(json.dumps({"context": "a", "response": "b", "references": given})))
+    assert beside.references == kept
+    turn = {"speaker": "s", "text": "t", "references": given}
+    assert one(write(json.dumps({"turns": [turn]}))).turns[0].references == kept
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are UTF-16 there")
+def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/caf\xe9.txt"
+    with open(name, "wb") as file:
+        file.write(b"Ann: hi\nBob: yo\n")
+    record = one(Path(os.fsdecode(name)))
+    assert record.id == "caf?:1"
+    record.id.encode()
 
 
 @pytest.mark.parametrize("layout", ["compact", "indent", "flush", "lines", "concatenated"])

@@ -124,6 +124,34 @@ def test_a_dialogue_far_longer_than_the_window(tiny_llama):
     assert 200 < cut < 299
 
 
+def test_no_gain_where_the_history_takes_the_response_its_end(tiny_llama):
+    """Both averages must be over the same tokens."""
+    metric = Relevance(Engines(Settings(lm=str(tiny_llama))))
+    history = Turn("a", "hello " * 20)
+    words = (10, 60, 400)  # fits; only by itself; in no case
+    exchanges = [
+        Exchange(Dialogue("d", (history, Turn("b", "how are you " * count))), 1) for count in words
+    ]
+    fits, only_alone, never = metric.score_exchanges(exchanges)
+    assert all(score.value is not None for score in fits)
+    for likelihood, gain in (only_alone, never):
+        assert likelihood.value is not None
+        assert gain.value is None
+        assert "exceeds the language model's window" in gain.reason
+    # By itself, a response has nothing before it that could take room.
+    [(_, gain)] = metric.score_exchanges([Exchange(exchanges[2].dialogue, 0)])
+    assert gain.value == 0.0
+
+
+@pytest.mark.parametrize("metric", [Perplexity, Relevance])
+def test_background_is_not_shown(engines, metric):
+    dialogue = DIALOGUES[0]
+    informed = replace(dialogue, background=("You are a pirate.",))
+    bare, given = (metric(engines).score_exchanges(d.exchanges()) for d in (dialogue, informed))
+    assert given == bare
+    assert "background" in metric.summary
+
+
 @pytest.mark.default_models
 def test_the_default_model_knows_what_fits(default_models):
     """A sensible answer is likelier than one to another question, and gains by its history."""

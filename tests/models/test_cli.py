@@ -27,7 +27,7 @@ def test_list_tells_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(rows) == {"model", *NAMES}
     assert " yes " in rows[NAMES[0]]
     assert " no " in rows[NAMES[1]]
-    assert "language model (default)" in rows[NAMES[1]]
+    assert "language model (default, default-lm)" in rows[NAMES[1]]
 
 
 def test_path(tmp_path: Path) -> None:
@@ -35,6 +35,11 @@ def test_path(tmp_path: Path) -> None:
         run("path", NAMES[0], "--models-dir", tmp_path)
     (tmp_path / NAMES[0]).mkdir()
     assert run("path", NAMES[0], "--models-dir", tmp_path) == f"{tmp_path / NAMES[0]}\n"
+    assert run("path", "default-encoder", "--models-dir", tmp_path) == f"{tmp_path / NAMES[0]}\n"
+    with pytest.raises(CauserieError, match=f"default stands for {' and '.join(NAMES)}: say which"):
+        run("path", "default", "--models-dir", tmp_path)
+    with pytest.raises(CauserieError, match="unknown model 'defualt'; the known names are"):
+        run("path", "defualt", "--models-dir", tmp_path)
 
 
 def test_verify(tmp_path: Path) -> None:
@@ -55,6 +60,12 @@ def test_pull_that_cannot_be_done(tmp_path: Path) -> None:
         run("pull", "--from", wrong, "--models-dir", store)
     with pytest.raises(CauserieError, match="SHA-256 differs"):
         run("pull", NAMES[1], "--from", wrong, "--models-dir", store)
+    with pytest.raises(
+        CauserieError, match=f"{NAMES[1]} could not be taken from .*SHA-256 differs"
+    ):
+        run("pull", "default-lm", "--from", wrong, "--models-dir", store)
+    with pytest.raises(CauserieError, match="say which"):
+        run("pull", "default", "--from", wrong, "--models-dir", store)
     assert not (store / NAMES[1]).exists()
 
 
@@ -64,7 +75,10 @@ def test_pull_and_verify_the_defaults(default_models) -> None:
     assert run("pull", "--offline", "--models-dir", folder).splitlines() == [
         f"{name}: {folder / name}" for name in NAMES
     ]
-    assert run("verify", "--models-dir", folder).count("are what they should be") == 2
+    assert run("pull", "default", "--offline", "--models-dir", folder).count("\n") == 2
+    for names in ((), ("default",), ("default-lm", "default-encoder")):
+        done = run("verify", *names, "--models-dir", folder)
+        assert done.count("are what they should be") == 2
 
 
 @pytest.mark.parametrize("command", ["list", "pull", "verify", "path"])

@@ -132,13 +132,41 @@ except CauserieError as error:
     assert "--offline" in before["error"]
     online = run(hub.environment, code, tmp_path, "online")
     error = online.pop("error")
-    assert online == {"sha256": COMMIT, "window": 32, "pooling": "cls"}
-    assert "owner/nothing is neither a known model nor a folder" in error
+    assert online == {"sha256": COMMIT, "window": 32, "pooling": "first"}
+    assert error == (
+        "owner/nothing is neither a known model nor a folder, and not to be had from the model hub "
+        "(the model hub has no such model, or none you may see): check the name, or give a folder; "
+        "the known names are all-MiniLM-L6-v2, SmolLM2-135M-Instruct"
+    )
     hub.asked.clear()
     offline = run(hub.environment, code, tmp_path, "offline")
     assert hub.asked == []
     assert "owner/nothing" in offline.pop("error")
     assert offline == online
+
+
+@pytest.mark.slow
+def test_a_hub_that_does_not_answer(hub: LocalHub, tmp_path: Path) -> None:
+    """Said at once; a local copy is used."""
+    code = """
+import time
+def resolve(name):
+    try:
+        return Store(Path(sys.argv[1])).resolve(name, "encoder").sha256
+    except CauserieError as error:
+        return str(error)
+import huggingface_hub.utils
+start = time.perf_counter()
+answer = {"found": [resolve("owner/tiny"), resolve("owner/nothing")]}
+answer["seconds"] = time.perf_counter() - start
+"""
+    here = hub.environment
+    run(here, "Store(Path(sys.argv[1])).resolve('owner/tiny', 'encoder')", tmp_path)
+    silent = run(here | {"HF_ENDPOINT": "http://127.0.0.1:9"}, code, tmp_path)
+    copy, error = silent["found"]
+    assert copy == COMMIT
+    assert "(the model hub does not answer): check the name" in error
+    assert silent["seconds"] < 8  # the hub client by itself tries for half a minute
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_every_shard_counts(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("modes", "expected"),
     [
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "first"),
         ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
         ({"word_embedding_dimension": 384}, "mean"),
         ({"pooling_mode_max_tokens": True}, None),
@@ -112,8 +112,8 @@ def test_a_known_model_of_the_other_kind(store: Store) -> None:
 
 def test_unknown_names_for_pull_verify_path(store: Store) -> None:
     for action in (store.pull, store.verify, store.path):
-        with pytest.raises(CauserieError, match=r"unknown model 'default'.*all-MiniLM-L6-v2"):
-            action("default")
+        with pytest.raises(CauserieError, match=r"unknown model 'nothing'.*all-MiniLM-L6-v2"):
+            action("nothing")
     for action in (store.verify, store.path):
         with pytest.raises(CauserieError, match="run `causerie models pull all-MiniLM-L6-v2`"):
             action("all-MiniLM-L6-v2")

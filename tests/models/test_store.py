@@ -72,7 +72,7 @@ def test_first_use_fetches_and_default_is_an_alias(store: Store) -> None:
     assert not store.has("small")
     resolved = store.resolve("default", "encoder")
     assert (resolved.name, resolved.location) == ("small", str(store.path("small")))
-    assert resolved.pooling == "cls"
+    assert resolved.pooling == "first"
 
 
 @pytest.mark.parametrize("first", ["absent", "tampered", "without the files"])

@@ -32,7 +32,7 @@ from causerie.bench.statistics import (
     vote_codes,
     with_intervals,
 )
-from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.statistics.estimate import FloatArray, unit_of
 from causerie.bench.units import Units, units_of
 from causerie.dialogue import Exchange
 
@@ -75,7 +75,8 @@ def analyse(
     dimension = dimension or main_dimension(judged)
     units = units_of(judged)
     judgement = judgement_of(judged, units, dimension)
-    oriented = [column.oriented for column in columns]
+    # No statistic depends on the unit of a metric's scores.
+    oriented = [column.oriented / unit_of(column.values) for column in columns]
     scores = np.array(oriented, dtype=np.float64).reshape(len(columns), len(units))
     measures = Measures(scores, judgement.points, units, options)
     length = next((c.values for c in columns if c.name == "length"), np.full(len(units), np.nan))
@@ -126,7 +127,11 @@ def analyse(
         paper=entry.paper,
         url=entry.url,
         sha256=judged.sha256,
-        notes=(*_notes(judged, units, columns, total, options.seed), *entry.notes),
+        notes=(
+            *_notes(judged, units, columns, total, options.seed),
+            *_of_annotators(judged, judgement),
+            *entry.notes,
+        ),
         problems=_shortened(judged.problems),
         statistics=names,
         ceiling=judgement.ceiling(),
@@ -259,8 +264,6 @@ def _notes(
     lower = [column.name for column in columns if not column.facts.higher_is_better]
     if lower:
         notes.append(f"lower is better for {', '.join(lower)}: negated, so larger agrees better")
-    if judged.level == "pair":
-        notes += _of_votes(judged)
     if judged.level == "dialogue":
         notes.append("turn-level metrics are averaged over the system's turns of a dialogue")
     own = sum(
@@ -273,6 +276,18 @@ def _notes(
             "that use one: compare those without human-written responses"
         )
     return tuple(notes)
+
+
+def _of_annotators(judged: JudgedSet, judgement: Judgement) -> Iterator[str]:
+    """How far they agree besides alpha, and what that means for the numbers of metrics."""
+    if (kappa := judgement.kappa()).value is not None:
+        yield f"the annotators' kappa (Fleiss', ratings as categories) is {kappa.value:.3f}"
+    for estimate in judgement.floor().values():
+        if estimate.value is not None:
+            floor = f"Cont2Cat {estimate.value:.3f}"
+            yield f"a metric that knows nothing and always prefers B has {floor}: the floor"
+    if judged.level == "pair":
+        yield from _of_votes(judged)
 
 
 def _of_votes(judged: JudgedSet) -> Iterator[str]:

@@ -56,8 +56,8 @@ def to_markdown(result: RunResult) -> str:
 def _summary(result: RunResult) -> str:
     sentinels = {facts.name for facts in result.metrics if facts.sentinel}
     rows = [
-        ["*human*", *(_number(judged.ceiling.get(judged.main)) for judged in result.sets)],
-        ["*limit*", *(_number(judged.limit.get(judged.main)) for judged in result.sets)],
+        ["*human*", *(_people(judged.ceiling.get(judged.main)) for judged in result.sets)],
+        ["*limit*", *(_people(judged.limit.get(judged.main)) for judged in result.sets)],
     ]
     for column in result.columns():
         found = [judged.row(column) for judged in result.sets]
@@ -105,16 +105,19 @@ def _facts(judged: SetResult) -> str:
     ]
     return (
         f"`{_code(judged.name)}`, judged for **{_text(judged.dimension)}**: {'; '.join(counts)}. "
-        f"Krippendorff's alpha: {_agreement(judged.alpha)}; Fleiss' kappa: "
-        f"{_agreement(judged.kappa)}. {_text(judged.paper)}. "
+        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {_text(judged.paper)}. "
         f"Licence: {_text(judged.licence)}."
     )
 
 
 def _agreement(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return _text(estimate.reason or "")
-    return f"{estimate.value:.3f}" + " (see the notes)" * (estimate.value == 1)
+    return _text(estimate.reason or "") if estimate.value is None else _people(estimate)
+
+
+def _people(estimate: Estimate | None) -> str:
+    """A number of people; if it is 1, they agree too well to be independent."""
+    number = _number(estimate)
+    return f"{number} (see the notes)" if number == "1.000" else number
 
 
 def _set_table(judged: SetResult) -> str:
@@ -134,7 +137,7 @@ def _set_table(judged: SetResult) -> str:
         for row in judged.rows
     ]
     people = [
-        ["", f"*{name}*", *(_number(numbers.get(statistic)) for statistic in shown), "", ""]
+        ["", f"*{name}*", *(_people(numbers.get(statistic)) for statistic in shown), "", ""]
         for name, numbers in (
             ("human", judged.ceiling),
             ("limit", judged.limit),

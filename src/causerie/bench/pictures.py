@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from causerie.bench.results import Histogram, Sample
-from causerie.bench.statistics.estimate import FloatArray
+from causerie.bench.statistics.estimate import FloatArray, unit_of
 from causerie.bench.units import Units
 
 MOST_POINTS = 500
@@ -41,6 +41,11 @@ def histogram(values: FloatArray) -> Histogram:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Histogram((), ())
-    low, high = np.quantile(finite, [_TAIL, 1 - _TAIL])
-    counts, edges = np.histogram(np.clip(finite, low, high), bins=_BINS, range=(low, high))
-    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
+    unit = unit_of(finite)
+    low, high = np.quantile(finite / unit, [_TAIL, 1 - _TAIL])
+    if high - low <= 1e-9 * abs(high):
+        # As good as equal: bins need a width that large numbers can be told apart by.
+        width = max(0.5, 1e-6 * abs(high))
+        low, high = low - width, high + width
+    counts, edges = np.histogram(np.clip(finite / unit, low, high), bins=_BINS, range=(low, high))
+    return Histogram(tuple((edges * unit).tolist()), tuple(counts.tolist()))

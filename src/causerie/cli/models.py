@@ -15,7 +15,11 @@ models_app = typer.Typer(
 
 Names = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer reads it at run time, on 3.10 too
-    typer.Argument(metavar="NAME", help="As in `causerie models list`.", show_default=False),
+    typer.Argument(
+        metavar="NAME",
+        help="As in `causerie models list`; `default` is both defaults.",
+        show_default=False,
+    ),
 ]
 
 
@@ -73,10 +77,11 @@ def pull(
     from causerie.models import Store
 
     store = Store(models_dir, offline=offline)
-    if given is not None and len(names or ()) != 1:
+    entries = [entry for name in names or ["default"] for entry in store.named(name)]
+    if given is not None and len(entries) != 1:
         raise CauserieError("--from brings one model: say which, as in `causerie models list`")
-    for name in names or [e.name for e in store.entries() if "default" in e.aliases]:
-        typer.echo(f"{name}: {store.pull(name, given)}")
+    for entry in entries:
+        typer.echo(f"{entry.name}: {store.pull(entry.name, given)}")
 
 
 @models_app.command()
@@ -89,11 +94,13 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
     from causerie.models import Store
 
     store = Store(models_dir)
-    names = names or [entry.name for entry in store.entries() if store.has(entry.name)]
-    if not names:
+    entries = [entry for name in names or () for entry in store.named(name)]
+    entries = entries or [entry for entry in store.entries() if store.has(entry.name)]
+    if not entries:
         raise CauserieError(f"the store {store.folder} is empty: run `causerie models pull`")
-    for name in names:
-        typer.echo(f"{name}: {len(store.verify(name))} files are what they should be")
+    for entry in entries:
+        checked = len(store.verify(entry.name))
+        typer.echo(f"{entry.name}: {checked} files are what they should be")
 
 
 @models_app.command()
@@ -103,7 +110,7 @@ def path(
 ) -> None:
     """Print the folder of a model in the store.
 
-    Example: `causerie models path all-MiniLM-L6-v2`
+    Example: `causerie models path default-encoder`
     """
     from causerie.models import Store
 

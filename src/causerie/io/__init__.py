@@ -72,6 +72,7 @@ def read(
             f"unknown input format {input_format!r}: use one of {', '.join(INPUT_FORMATS)}"
         )
     stem = "stdin" if name == "-" else Path(name).name.split(".")[0] or Path(name).name
+    stem = stem.encode("utf-8", "replace").decode()  # a file name need not be UTF-8
     with open_source(name) as source:
         chosen = input_format or detect(source.head(HEAD))
         if chosen is None:

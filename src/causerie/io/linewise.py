@@ -9,8 +9,9 @@ from causerie.io.jsontext import decode, parse_object
 from causerie.io.rejected import MAX_RECORD, Raw, RecordError, too_long
 from causerie.io.sources import Source
 
-PREFIX = re.compile(r"([^\s:：][^:：]{0,63})(?::(?=\s|$)|：)")
-"""A speaker at the start of a line: a name, a colon and a space."""
+_TIME = r"\[(?=[^\]]*\d[:./-]\d)(?P<time>[\d:./, TZAPMapm+-]{3,40})\]\s*"
+PREFIX = re.compile(rf"(?:{_TIME})?(?P<speaker>[^\s:：][^:：]{{0,63}})(?::(?=\s|$)|：)")
+"""A speaker at the start of a line: a name, a colon and a space; before it perhaps `[12:03]`."""
 
 _NO_SPEAKER = (
     "line {} does not start with a speaker: write 'Speaker: text', or indent it "
@@ -28,7 +29,10 @@ def read_jsonl(source: Source) -> Iterator[Raw]:
 
 
 def read_text(source: Source) -> Iterator[Raw]:
-    """`Speaker: text` lines, a blank line between dialogues, indented lines go on."""
+    """`Speaker: text` lines, a blank line between dialogues, indented lines go on.
+
+    A time in brackets before the speaker, as in `[12:03] Ann: hi`, is the turn's.
+    """
     block = _Block()
     for number, line in source.lines():
         if isinstance(line, bytes) and line.isspace():
@@ -45,7 +49,7 @@ class _Block:
     def __init__(self) -> None:
         self._start = 0
         self._size = 0
-        self._turns: list[tuple[str, list[str]]] = []
+        self._turns: list[tuple[dict[str, str], list[str]]] = []
         self._bad: RecordError | None = None
 
     def add(self, number: int, line: bytes | RecordError) -> None:
@@ -70,11 +74,12 @@ class _Block:
         prefix = PREFIX.match(line)
         if prefix is None:
             raise RecordError(_NO_SPEAKER.format(number))
-        self._turns.append((prefix[1], [line[prefix.end() :].strip()]))
+        about = {name: value for name, value in prefix.groupdict().items() if value}
+        self._turns.append((about, [line[prefix.end() :].strip()]))
 
     def finish(self) -> Iterator[Raw]:
         if self._bad is not None:
             yield self._start, self._bad
         elif self._turns:
-            turns = [{"speaker": who, "text": "\n".join(said)} for who, said in self._turns]
+            turns = [about | {"text": "\n".join(said)} for about, said in self._turns]
             yield self._start, {"turns": turns}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import cast
 
@@ -13,9 +14,10 @@ from causerie.io.jsontext import encodable, parse, plain
 from causerie.io.messages import read_messages
 from causerie.io.rejected import RecordError
 
-_COMMON = frozenset({"id", "rating", "date", "system", "background", "metadata"})
-_EXCHANGE = frozenset({"context", "response", "reference", "references"})
-FIELDS = _COMMON | _EXCHANGE | {"turns", "messages", "conversations"}
+_COMMON = frozenset(
+    {"id", "rating", "date", "system", "background", "metadata", "reference", "references"}
+)
+FIELDS = _COMMON | {"context", "response", "turns", "messages", "conversations"}
 """Every name that means something at the top of a record; others go to the metadata."""
 
 _JSON_LIST = re.compile(r'\s*\[\s*["{\]]')
@@ -25,7 +27,8 @@ def to_record(fields: Mapping[str, object], default_id: str) -> Dialogue | Excha
     """Read the fields by the shape they have; raises `RecordError`.
 
     `turns` is causerie's own shape, `messages` OpenAI's, `conversations` ShareGPT's;
-    `context` with `response` is one exchange, whose context is not scored.
+    `context` with `response` is one exchange, whose context is not scored. References beside
+    any of them are for the last turn.
     """
     try:
         if fields.get("turns") is not None:
@@ -38,7 +41,8 @@ def to_record(fields: Mapping[str, object], default_id: str) -> Dialogue | Excha
                 return _dialogue(fields, chat.turns, {name}, default_id, chat.background, extra)
         if fields.get("context") is not None or fields.get("response") is not None:
             turns = _exchange_turns(fields)
-            return Exchange(_dialogue(fields, turns, _EXCHANGE, default_id), len(turns) - 1)
+            used = {"context", "response"}
+            return Exchange(_dialogue(fields, turns, used, default_id), len(turns) - 1)
     except RecursionError:
         raise RecordError("nested too deeply") from None
     raise RecordError('has no "turns", "messages", "conversations", or "context" and "response"')
@@ -47,7 +51,7 @@ def to_record(fields: Mapping[str, object], default_id: str) -> Dialogue | Excha
 def _dialogue(
     fields: Mapping[str, object],
     turns: tuple[Turn, ...],
-    used: set[str] | frozenset[str],
+    used: set[str],
     default_id: str,
     background: tuple[str, ...] = (),
     metadata: Mapping[str, object] | None = None,
@@ -59,9 +63,12 @@ def _dialogue(
         raise RecordError(f"metadata must be an object, not {type(given).__name__}")
     others = {k: v for k, v in fields.items() if k not in _COMMON and k not in used}
     rating = fields.get("rating")
+    last = turns[-1]
+    if references := _references(fields):
+        last = replace(last, references=references + last.references)
     return Dialogue(
         id=_label(fields.get("id"), "id") or default_id,
-        turns=turns,
+        turns=(*turns[:-1], last),
         rating=None if rating is None else _number(rating, "rating"),
         date=_label(fields.get("date"), "date"),
         system=_label(fields.get("system"), "system"),
@@ -104,8 +111,6 @@ def _exchange_turns(fields: Mapping[str, object]) -> tuple[Turn, ...]:
         last = _turn(response)
     except RecordError as bad:
         raise RecordError(f"response: {bad}") from None
-    references = _references(fields) + last.references
-    last = Turn(last.speaker, last.text, last.role, last.time, references, last.features)
     return (*_each("context turn", spoken), last)
 
 
@@ -127,6 +132,8 @@ def _turn(item: object) -> Turn:
     if len(item) == 2:  # most turns have nothing else
         return Turn(speaker, said)
     role = item.get("role")
+    if role == "assistant":
+        role = "system"
     if role not in (None, "user", "system"):
         raise RecordError('role must be "user" or "system"')
     features = item.get("features")
@@ -198,7 +205,10 @@ def _texts(value: object, name: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         value = _json_list(value, name) if _JSON_LIST.match(value) else [value]
-    return tuple(text(item, name) for item in _list(value, name) if item != "")
+    items = _list(value, name)
+    return tuple(
+        text(item, name) for item in items if not (isinstance(item, str) and not item.strip())
+    )
 
 
 def _json_list(value: str, name: str) -> object:

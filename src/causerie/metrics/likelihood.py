@@ -15,8 +15,8 @@ from causerie.metrics.base import Level, Metric, Score, Scores
 
 _NOTHING = Score.unscored("the response has no token that the language model can score")
 _CUT = Score.unscored(
-    "the response is cut to the language model's window in one place after its history and in "
-    "another by itself"
+    "the response exceeds the language model's window, which shows less of it after the history "
+    "than by itself"
 )
 
 
@@ -27,7 +27,7 @@ class Perplexity(Metric):
     """
 
     name = "perplexity"
-    summary = "Perplexity of the response given the turns before it (background is not shown)."
+    summary = "perplexity of the response given the turns before it (not the background)"
     needs = frozenset({"language model"})
     higher_is_better = False
 
@@ -52,7 +52,7 @@ class Relevance(Metric):
     """
 
     name = "relevance"
-    summary = "Log-likelihood per token given the turns before (not background), and what they add."
+    summary = "log-likelihood per token given the turns before (not the background), and their gain"
     needs = frozenset({"language model"})
 
     def dimensions(self, level: Level) -> tuple[str, ...]:
@@ -68,15 +68,18 @@ class Relevance(Metric):
         ]
         scores = engine.score(tree, segments=[*responses, *alone])
 
+        def missing(node: int) -> int:
+            """How many of the response's tokens the model could not see."""
+            segment = tree.segment(node)
+            return segment.stop - segment.start - scores.segment(node).count
+
         def score(given_history: int, by_itself: int) -> Scores:
             response, unconditional = scores.segment(given_history), scores.segment(by_itself)
-            if not response.count:
-                return _NOTHING, _NOTHING
-            gain = (
-                Score.of(response.mean - unconditional.mean)
-                if response.count == unconditional.count
-                else _CUT
-            )
-            return Score.of(response.mean), gain
+            likelihood = Score.of(response.mean) if response.count else _NOTHING
+            if not (response.count and unconditional.count):
+                return likelihood, _NOTHING
+            if missing(given_history) != missing(by_itself):
+                return likelihood, _CUT
+            return likelihood, Score.of(response.mean - unconditional.mean)
 
         return [score(*nodes) for nodes in zip(responses, alone, strict=True)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from causerie.models.libraries import libraries
 from causerie.models.progress import announced
-from causerie.models.sources import SourceError, first_line
+from causerie.models.sources import SILENT_HUB, SourceError, first_line
 
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", re.ASCII)
 
@@ -24,13 +24,25 @@ def hub_file(name: str, file: str, offline: bool, revision: str | None = None) -
     model or does not answer.
     """
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     with libraries(offline), announced(f"asking the model hub for {name}"):
         try:
             return Path(hf_hub_download(name, file, revision=revision, local_files_only=offline))
-        except Exception as error:  # of the hub client and of the HTTP library beneath it
-            unanswered = isinstance(error, LocalEntryNotFoundError) and not offline
-            if isinstance(error, EntryNotFoundError) and not unanswered:
+        except LocalEntryNotFoundError as error:
+            if offline:
                 return None
+            raise SourceError(SILENT_HUB) from error
+        except EntryNotFoundError:
+            return None
+        except GatedRepoError as error:
+            raise SourceError("its owners must grant you access, and you must log in") from error
+        except RepositoryNotFoundError as error:
+            raise SourceError("the model hub has no such model, or none you may see") from error
+        except Exception as error:  # of the hub client and of the HTTP library beneath it
             raise SourceError(first_line(error)) from error

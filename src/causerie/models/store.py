@@ -17,7 +17,14 @@ from causerie.models.hashing import sha256
 from causerie.models.hub import hub_file, is_hub_name
 from causerie.models.progress import announced
 from causerie.models.registry import REGISTRY, Entry, Kind, read_registry
-from causerie.models.sources import SourceError, fetch, first_line, take
+from causerie.models.sources import (
+    SILENT_HUB,
+    SourceError,
+    fetch,
+    first_line,
+    hub_answers,
+    take,
+)
 
 _MANIFEST = "manifest.json"
 
@@ -61,6 +68,13 @@ class Store:
         """All known models, whether in the store or not."""
         return self._entries
 
+    def named(self, name: str) -> tuple[Entry, ...]:
+        """The known models of that name or alias: `default` is one of each kind."""
+        found = tuple(entry for entry in self._entries if name in (entry.name, *entry.aliases))
+        if not found:
+            raise CauserieError(f"unknown model {name!r}; {self._names()}")
+        return found
+
     def has(self, name: str) -> bool:
         """Whether a known model is in the store, verified or not."""
         return (self.folder / self._entry(name).name).is_dir()
@@ -69,7 +83,7 @@ class Store:
         """The folder of a known model that is in the store."""
         if not self.has(name):
             raise CauserieError(f"{name} is not in the store: run `causerie models pull {name}`")
-        return self.folder / name
+        return self.folder / self._entry(name).name
 
     def verify(self, name: str) -> Mapping[str, str]:
         """Check every file of a known model; returns the files with their SHA-256."""
@@ -108,7 +122,7 @@ class Store:
                     folder = _converted(entry, folder, work)
                 if self.has(name):
                     self.path(name).rename(work / "damaged")
-                folder.rename(self.folder / name)
+                folder.rename(self.folder / entry.name)
         return self.path(name)
 
     def resolve(self, name: str, kind: Kind) -> Resolved:
@@ -131,28 +145,29 @@ class Store:
             return self._resolved_hub(name, kind)
         except SourceError as error:
             raise CauserieError(
-                f"{name} is neither a known model nor a folder, and the model hub did not give "
-                f"it ({error}); {self._names()}"
+                f"{name} is neither a known model nor a folder, and not to be had from the model "
+                f"hub ({error}): check the name, or give a folder; {self._names()}"
             ) from error
 
     def _resolved_hub(self, name: str, kind: Kind) -> Resolved:
-        config = hub_file(name, "config.json", self.offline)
+        offline = self.offline or not hub_answers()
+        config = hub_file(name, "config.json", offline)
         if config is None:
-            here = "it is not in the local hub cache and --offline forbids to fetch it"
-            raise SourceError(here if self.offline else "it has no config.json")
+            if self.offline:
+                raise SourceError("--offline forbids to fetch it, and no local copy is there")
+            raise SourceError(SILENT_HUB if offline else "it has no config.json")
         revision = config.parent.name
         settings = SentenceSettings()
         if kind == "encoder":
-            settings = SentenceSettings.read(
-                lambda file: hub_file(name, file, self.offline, revision)
-            )
+            settings = SentenceSettings.read(lambda file: hub_file(name, file, offline, revision))
         return Resolved(name, name, revision, settings.pooling, settings.max_length, revision)
 
     def _entry(self, name: str) -> Entry:
-        for entry in self._entries:
-            if entry.name == name:
-                return entry
-        raise CauserieError(f"unknown model {name!r}; {self._names()}")
+        entry, *others = self.named(name)
+        if others:
+            names = " and ".join(e.name for e in (entry, *others))
+            raise CauserieError(f"{name} stands for {names}: say which")
+        return entry
 
     def _known(self, name: str, kind: Kind) -> Entry | None:
         """The entry of that name or alias; an error if there are only some of another kind."""

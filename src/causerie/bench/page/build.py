@@ -110,7 +110,8 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
         counted(found.systems, "system"),
         f"{found.annotators or 'no known'} annotator{'s' * (found.annotators != '1')} an item",
         f"{found.human_written:,} human-written",
-        f"annotators' alpha {measured(found.alpha)}",
+        f"annotators' alpha {measured(found.alpha)}"
+        + " (see the notes)" * (found.alpha.value == 1),
     ]
     dimensions = by_dimension(found)
     if dimensions:

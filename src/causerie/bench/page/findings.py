@@ -61,7 +61,8 @@ def sentence(found: SetResult, finding: Finding) -> str:
     if ceiling.value is None:
         person = f"There is no human ceiling: {escape(ceiling.reason or 'not computed')}."
     else:
-        person = f"One person in a metric's place reaches {number(ceiling.value)}."
+        noted = " (see the notes)" * (number(ceiling.value) == "1.000")
+        person = f"One person in a metric's place reaches {number(ceiling.value)}{noted}."
     return " ".join([_of_the_best(found, finding), *_of_sentinels(found, finding), person])
 
 

@@ -51,6 +51,11 @@ def as_matrix(scores: ArrayLike) -> FloatArray:
     return matrix
 
 
+def unit_of(values: FloatArray) -> float:
+    """What to divide by so that sums and products stay finite; 1 for all but absurd values."""
+    return max(1.0, float(np.abs(values[np.isfinite(values)]).max(initial=0)) / 1e100)
+
+
 def pairwise_complete(scores: ArrayLike, human: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Both as metrics x items, NaN wherever the score or the human judgement is missing."""
     x, y = as_matrix(scores), as_matrix(human)

@@ -87,7 +87,7 @@ def _calibrated(a: FloatArray, b: FloatArray, labels: IntArray) -> PairwiseAccur
     truth = np.sign(b[first] - b[second])
     if not truth.any():
         # Epsilon could make any metric perfect by calling everything tied.
-        return _none(pairs, "the human judgements are all equal")
+        return _none(pairs, "the human judgements to compare are all equal")
     # A pair's weight is its share of its group, so that every group counts the same.
     per_group = np.bincount(labels[first])
     weight = 1 / per_group[labels[first]] / np.count_nonzero(per_group)
