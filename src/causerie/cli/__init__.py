@@ -14,6 +14,7 @@ from causerie.cli.compare import compare
 from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
 from causerie.cli.score import score
+from causerie.cli.train import train
 from causerie.errors import CauserieError
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(score)
 app.command()(compare)
 app.command()(metrics)
+app.command()(train)
 app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
+    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
@@ -20,6 +22,9 @@ from rich.table import Table
 
 from causerie.io import Rejected
 from causerie.scoring import Run, Summary, Watcher
+
+if TYPE_CHECKING:
+    from causerie.training import loop as training
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
 WORST_LISTS = 3
@@ -128,3 +133,61 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
 
 def _is_sentinel(run: Run, column: str) -> bool:
     return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
+
+
+class TrainingDisplay:
+    """A progress bar with loss and validation scores; where there is no terminal, lines."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, state="")
+        self._validated = 0
+
+    def __enter__(self) -> TrainingDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def watch(self, progress: training.Progress) -> None:
+        scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
+        state = f"loss {progress.loss:.4f} {scores}"
+        self._progress.update(
+            self._task, completed=progress.step, total=progress.steps, state=state
+        )
+        if progress.scores_step > self._validated:
+            self._validated = progress.scores_step
+            say(f"step {progress.step:,} of {progress.steps:,}: {state}")
+
+    def say(self, text: str) -> None:
+        say(text)
+
+
+def say(text: str) -> None:
+    """One line to whoever watches."""
+    console.print(plain(text))
+
+
+def show_results(results: Mapping[str, Any]) -> None:
+    """What was measured, one line each."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("measured on validation data")
+    table.add_column("value", justify="right")
+    for name, value in results.items():
+        table.add_row(plain(name), plain(str(value)))
+    console.print(table)

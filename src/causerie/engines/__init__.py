@@ -6,6 +6,7 @@ share one loaded network.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from causerie.models import Store
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
     from causerie.engines.likelihood import Likelihood
+    from causerie.engines.tuning import Tuning
+    from causerie.models.artifact import Artifact
 
 __all__ = ["Engines", "Settings"]
 
@@ -25,12 +28,28 @@ class Engines:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = Store(self.settings.models_dir, offline=self.settings.offline)
+        self._tuned: dict[str, Encoder] = {}
 
     @cached_property
     def encoder(self) -> Encoder:
+        return self.new_encoder()
+
+    def new_encoder(self, name: str | None = None) -> Encoder:
+        """An encoder of its own, to be tuned; the shared one is `encoder`."""
         from causerie.engines.encoder import Encoder
 
-        return Encoder.load(self.store, self.settings)
+        settings = replace(self.settings, encoder=name) if name else self.settings
+        return Encoder.load(self.store, settings)
+
+    def tuned_encoder(self, artifact: Artifact, tuning: Tuning) -> Encoder:
+        """The encoder as an artifact's training left it, shared by all who use the artifact."""
+        if artifact.sha256 not in self._tuned:
+            from causerie.engines.tuning import tune
+
+            encoder = self.new_encoder(artifact.backbone)
+            tune(encoder, artifact, tuning)
+            self._tuned[artifact.sha256] = encoder
+        return self._tuned[artifact.sha256]
 
     @cached_property
     def likelihood(self) -> Likelihood:
@@ -40,12 +59,15 @@ class Engines:
 
     def truncation(self) -> dict[str, tuple[int, int]]:
         """Of each engine in use: how many inputs were cut to its window, and how many it saw."""
-        loaded = {
-            "encoder": self.__dict__.get("encoder"),
-            "language model": self.__dict__.get("likelihood"),
+        loaded: dict[str, list[Encoder | Likelihood | None]] = {
+            "encoder": [self.__dict__.get("encoder"), *self._tuned.values()],
+            "language model": [self.__dict__.get("likelihood")],
         }
         return {
-            name: (engine.truncation.truncated, engine.truncation.inputs)
-            for name, engine in loaded.items()
-            if engine is not None
+            name: (
+                sum(engine.truncation.truncated for engine in engines if engine),
+                sum(engine.truncation.inputs for engine in engines if engine),
+            )
+            for name, engines in loaded.items()
+            if any(engines)
         }

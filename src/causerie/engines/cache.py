@@ -29,6 +29,9 @@ class Cache(Generic[Key, Value]):
         while len(self._entries) > self.capacity:
             self._entries.popitem(last=False)
 
+    def clear(self) -> None:
+        self._entries.clear()
+
     def __len__(self) -> int:
         return len(self._entries)
 

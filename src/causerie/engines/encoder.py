@@ -199,6 +199,7 @@ class Encoder:
 
     def __init__(self, backbone: Backbone, budget: int | None = None) -> None:
         """`budget` is the number of padded tokens in a batch; it does not change results."""
+        self.name, self.sha256 = backbone.name, backbone.sha256
         self.model: Any = backbone.model.eval()
         self.pooling = backbone.pooling
         self.dimension = int(self.model.config.hidden_size)
@@ -254,6 +255,10 @@ class Encoder:
                 vectors[indices] = vector
                 self._known.put((pooling, rows[indices[0]].key), vector.copy())
         return vectors
+
+    def forget(self) -> None:
+        """Drop remembered vectors: to be called when the weights have changed."""
+        self._known.clear()
 
     def tokens(self, inputs: Sequence[EncoderInput]) -> Iterator[TokenVectors]:
         """The contextual vectors of every input's tokens, in order.

@@ -9,10 +9,12 @@ from __future__ import annotations
 import inspect
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.models.artifact import CONFIG, metric_of
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -56,9 +58,12 @@ def find(name: str) -> type[Metric]:
 def load(name: str, engines: Engines | None = None, **options: Any) -> Metric:
     """The metric of that name, ready to score.
 
-    Metrics that are given the same `engines` share their networks. Options are the metric's
-    own, as in `load("bleu", order=2)`.
+    The folder of an artifact stands for the metric that was trained there. Metrics that are
+    given the same `engines` share their networks. Options are the metric's own, as in
+    `load("bleu", order=2)`.
     """
+    if name not in names() and (Path(name) / CONFIG).is_file():
+        name, options = metric_of(Path(name)), {"artifact": name, **options}
     metric = find(name)
     known = list(inspect.signature(metric).parameters)[1:]
     unknown = sorted(set(options) - set(known))

@@ -64,6 +64,9 @@ class Metric(ABC):
     calibrated: ClassVar[bool] = False
     """Whether its scores come with a percentile among human responses."""
 
+    explain: bool = True
+    """Whether explanations are wanted; a metric may save their cost if not."""
+
     options: Mapping[str, Any] = {}
     """The options it was loaded with, where they are not the defaults."""
 

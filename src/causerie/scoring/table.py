@@ -35,6 +35,8 @@ class Layout:
             raise CauserieError(
                 f"two metrics both give a column {min(twice)}: score them one after the other"
             )
+        for metric in self.metrics:
+            metric.explain = self.explain
 
     @property
     def chunk(self) -> int:

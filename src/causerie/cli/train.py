@@ -1,0 +1,118 @@
+"""`causerie train`: a trained metric for one's own domain."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from causerie.cli import options
+from causerie.cli.assignments import configure
+from causerie.errors import CauserieError
+
+
+def train(
+    metric: Annotated[str, typer.Argument(help="Which metric to train.", show_default=False)],
+    data: Annotated[
+        list[Path],
+        typer.Option(help="Dialogues to train on; repeat for several files.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the artifact.", show_default=False)],
+    valid: Annotated[
+        Optional[list[Path]],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+        typer.Option(
+            help="Dialogues to validate on, never trained on "
+            "[default: one in twenty of the data is held out].",
+        ),
+    ] = None,
+    set_: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the training; repeat for several."
+        ),
+    ] = None,
+    licence: Annotated[str, typer.Option(help="Of the data, for the card.")] = "not stated",
+    init: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Start from the weights of an artifact: a name or a folder."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted training.")
+    ] = False,
+    encoder: options.Encoder = "default",
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    models_dir: options.ModelsDir = None,
+    offline: options.Offline = False,
+) -> None:
+    """Train a metric and write it as an artifact: a folder that `score` can use.
+
+    Checkpoints, the log and the loss curve go to OUT.training; an interrupted training goes on
+    with --resume, to the same result.
+
+    **Examples**
+
+        causerie train density --data chats.jsonl --out my-density
+
+        causerie train density --data chats.jsonl --out my-density --set interaction=towers
+        --set tuning=adapter --set pooling=mean --set learning_rate=1e-3 --set epochs=2
+
+        causerie score new.jsonl --metrics density --set density.artifact=my-density
+    """
+    from causerie.cli.console import TrainingDisplay, say, show_results
+    from causerie.engines import Engines, Settings
+    from causerie.metrics import find
+    from causerie.metrics.trained import TrainedMetric, TrainingRun
+
+    chosen = find(metric)
+    if not issubclass(chosen, TrainedMetric):
+        raise CauserieError(f"{metric} is not trained: there is nothing to do")
+    engines = Engines(
+        Settings(
+            encoder=encoder,
+            device=device,
+            threads=threads,
+            models_dir=models_dir,
+            offline=offline,
+        )
+    )
+    folder = out.with_name(out.name + ".training")
+    with TrainingDisplay() as display:
+        artifact, results = chosen.train(
+            engines,
+            TrainingRun(
+                config=configure(chosen.config, set_ or []),
+                data=tuple(data),
+                valid=tuple(valid or ()),
+                folder=folder,
+                licence=licence,
+                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, init),
+                init=init,
+                resume=resume,
+                watch=display.watch,
+                say=display.say,
+            ),
+        )
+    artifact.save(out)
+    show_results(results)
+    say(f"wrote {out}; checkpoints and the log are in {folder}")
+
+
+def _recipe(
+    metric: str,
+    data: list[Path],
+    valid: list[Path],
+    sets: list[str],
+    encoder: str,
+    init: str | None,
+) -> str:
+    """The command without folders, which differ from machine to machine."""
+    words = ["causerie", "train", metric]
+    words += [word for path in data for word in ("--data", path.name)]
+    words += [word for path in valid for word in ("--valid", path.name)]
+    words += [word for assignment in sets for word in ("--set", assignment)]
+    words += ["--encoder", encoder] if encoder != "default" else []
+    words += ["--init", Path(init).name] if init else []
+    return shlex.join([*words, "--out", metric])

@@ -1,0 +1,108 @@
+"""Which weights of a backbone are trained: all, a low-rank adapter beside them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from causerie.engines.encoder import Encoder
+    from causerie.models.artifact import Artifact
+
+Kind = Literal["full", "adapter", "frozen"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """`full`: every weight; `adapter`: low-rank matrices of that rank; `frozen`: nothing."""
+
+    kind: Kind
+    rank: int = 16
+    layers: int | None = None
+    """Only the last so many layers, which saves much of the work; None: all."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise CauserieError(f"tuning is {', '.join(get_args(Kind))}, not {self.kind!r}")
+
+    def prepare(self, model: Any) -> Any:
+        """The network with just those weights trainable."""
+        if self.kind == "adapter":
+            return self._adapted(model)
+        model.requires_grad_(self.kind == "full")
+        if self.kind == "full" and self.layers is not None:
+            kept = {f"layer.{number}." for number in self._last(model)}
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(any(layer in name for layer in kept))
+        return model
+
+    def weights(self, model: Any) -> dict[str, Tensor]:
+        """The trained weights of a prepared network."""
+        if self.kind == "adapter":
+            from peft import get_peft_model_state_dict
+
+            adapter: dict[str, Tensor] = get_peft_model_state_dict(model)
+            return adapter
+        return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+    def load(self, model: Any, weights: Mapping[str, Tensor]) -> None:
+        """Put trained weights into a prepared network."""
+        if self.kind == "adapter":
+            from peft import set_peft_model_state_dict
+
+            result = set_peft_model_state_dict(model, dict(weights))
+            missing = [key for key in result.missing_keys if "lora_" in key]
+        else:
+            result = model.load_state_dict(weights, strict=False)
+            trained = {name for name, p in model.named_parameters() if p.requires_grad}
+            missing = sorted(trained.intersection(result.missing_keys))
+        if missing or result.unexpected_keys:
+            raise ValueError(f"the weights do not fit: {(missing or result.unexpected_keys)[0]}")
+
+    def restore(self, model: Any, weights: Mapping[str, Tensor]) -> Any:
+        """A fresh network with trained weights: an adapter merged in, or replaced as a whole."""
+        prepared = self.prepare(model)
+        self.load(prepared, weights)
+        if self.kind == "adapter":
+            prepared = prepared.merge_and_unload()
+        return prepared.eval()
+
+    def _adapted(self, model: Any) -> Any:
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(
+            r=self.rank,
+            lora_alpha=2 * self.rank,
+            target_modules="all-linear" if self.layers is None else self._linear(model),
+        )
+        return get_peft_model(model, config)
+
+    def _linear(self, model: Any) -> list[str]:
+        """Names of the linear maps in the last layers."""
+        from torch import nn
+
+        kept = [f"layer.{number}." for number in self._last(model)]
+        return [
+            name
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear) and any(layer in name for layer in kept)
+        ]
+
+    def _last(self, model: Any) -> range:
+        count = int(model.config.num_hidden_layers)
+        return range(max(0, count - (self.layers or count)), count)
+
+
+def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning) -> None:
+    """Give a freshly loaded encoder the artifact's weights."""
+    if encoder.sha256 != artifact.backbone_sha256:
+        raise CauserieError(
+            f"this artifact of {artifact.metric} was trained on other weights of "
+            f"{artifact.backbone}: run `causerie models verify`, or train it again"
+        )
+    encoder.model = tuning.restore(encoder.model, artifact.part("encoder"))

@@ -1,0 +1,73 @@
+"""How `density` is trained; the defaults are the paper's, for its backbone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causerie.engines.tuning import Kind, Tuning
+from causerie.errors import CauserieError
+from causerie.models import Pooling
+from causerie.training.config import LoopConfig
+
+INTERACTIONS = ("cross", "towers")
+
+
+@dataclass(frozen=True)
+class DensityConfig:
+    interaction: str = "cross"
+    """`cross`: the encoder reads context and response together, as in the paper.
+    `towers`: it reads each by itself and a small network compares them."""
+    tuning: Kind = "full"
+    """What is trained of the encoder: `full`, `adapter` (low-rank) or `frozen`."""
+    rank: int = 16
+    """Of the adapter."""
+    layers: int | None = None
+    """Tune only the last so many layers of the encoder."""
+    pooling: Pooling = "first"
+    """Which output is the vector of a text: the `first` token's or the `mean`."""
+    history: int = 5
+    """Turns of context that `towers` sees."""
+    exchanges: int = 2
+    """Per dialogue and step, for `towers`; `cross` takes one."""
+    width: int = 128
+    """Of the features of `towers`; those of `cross` have the encoder's."""
+    negatives: int = 15
+    """Random responses per context for `cross`; `towers` uses all responses of its batch."""
+    attacks: float = 0.0
+    """Share of the contexts that have a corrupted true response among their negatives."""
+    contrastive: float = 1.0
+    """Weight of the contrastive loss (lambda)."""
+    temperature: float = 0.1
+    batch: int = 16
+    """Dialogues per step."""
+    epochs: float = 10.0
+    learning_rate: float = 5e-5
+    head_rate: float = 1.0
+    """Learning rate of the head, as a multiple of the encoder's."""
+    warmup_steps: int = 1000
+    validate_every: int = 1000
+    patience: int | None = None
+    gaussian: int | None = None
+    """Fit the Gaussian to so many training exchanges, drawn at random; None: to all."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.interaction not in INTERACTIONS:
+            raise CauserieError(
+                f"interaction is {' or '.join(INTERACTIONS)}, not {self.interaction!r}"
+            )
+        _ = self.encoder_tuning
+
+    @property
+    def encoder_tuning(self) -> Tuning:
+        return Tuning(self.tuning, self.rank, self.layers)
+
+    def loop(self, batches_per_epoch: int) -> LoopConfig:
+        return LoopConfig(
+            steps=max(1, round(self.epochs * batches_per_epoch)),
+            learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+            validate_every=self.validate_every,
+            patience=self.patience,
+            seed=self.seed,
+        )

@@ -1,0 +1,93 @@
+"""g(c, r) on whole exchanges: the encoder engine and a head together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from causerie.dialogue import Exchange
+from causerie.metrics.density.network import Head, TowersHead
+
+if TYPE_CHECKING:
+    from causerie.engines.encoder import Encoder, EncoderInput, Floats
+    from causerie.metrics.density.config import DensityConfig
+
+CHUNK = 1024
+"""Exchanges that a head takes at a time."""
+
+
+class Extractor(ABC):
+    """Features of exchanges."""
+
+    head: Head
+
+    def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
+        self.encoder, self.pooling = encoder, config.pooling
+
+    @abstractmethod
+    def features(self, exchanges: Sequence[Exchange]) -> Floats:
+        """One row per exchange; every exchange has a context."""
+
+    def logits(self, features: Floats) -> Floats:
+        """The classifier's own score of each row."""
+        with torch.inference_mode():
+            rows = torch.from_numpy(features).to(self.encoder.device)
+            logits: Floats = self.head.logits(rows).cpu().numpy()
+        return logits
+
+
+class Cross(Extractor):
+    """The paper's cross-encoder: features are its output for "context [SEP] response"."""
+
+    def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
+        super().__init__(encoder, config)
+        self.head = Head(encoder.dimension).to(encoder.device).eval()
+
+    def features(self, exchanges: Sequence[Exchange]) -> Floats:
+        return self.encoder.encode([self.input(e) for e in exchanges], self.pooling)
+
+    def input(self, exchange: Exchange) -> EncoderInput:
+        # more turns than the window has tokens would only be cut again
+        context = tuple(turn.text for turn in exchange.last(self.encoder.input.window))
+        return context, (exchange.response.text,)
+
+
+class Towers(Extractor):
+    """Context, last turn and response are encoded each by itself, equal texts once."""
+
+    head: TowersHead
+
+    def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
+        super().__init__(encoder, config)
+        self.history = config.history
+        head = TowersHead(encoder.dimension, config.width)
+        self.head = head.to(encoder.device).eval()
+
+    def features(self, exchanges: Sequence[Exchange]) -> Floats:
+        inputs = [self.context(e) for e in exchanges]
+        inputs += [self.last(e) for e in exchanges]
+        inputs += [self.response(e.response.text) for e in exchanges]
+        encoded = torch.from_numpy(self.encoder.encode(inputs, self.pooling))
+        sides = encoded.to(self.encoder.device).view(3, len(exchanges), -1)
+        with torch.inference_mode():
+            parts = [
+                self.head.features(*sides[:, start : start + CHUNK])
+                for start in range(0, len(exchanges), CHUNK)
+            ]
+        features: Floats = torch.cat(parts).cpu().numpy()
+        return features
+
+    def context(self, exchange: Exchange) -> EncoderInput:
+        return (tuple(turn.text for turn in exchange.last(self.history)),)
+
+    def last(self, exchange: Exchange) -> EncoderInput:
+        return ((exchange.last(1)[0].text,),)
+
+    def response(self, text: str) -> EncoderInput:
+        return ((text,),)
+
+
+EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers}

@@ -1,0 +1,62 @@
+"""The distribution of human features, and how far a response lies from its middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.floating]
+
+FLOOR = 1e-3
+"""Smallest eigenvalue kept, as a share of the mean one: contrastive training leaves many
+directions almost flat, and noise in them must not decide."""
+
+
+class Moments:
+    """Mean and covariance of a stream of features, in float64 (eq. 2)."""
+
+    def __init__(self, width: int) -> None:
+        self.count = 0
+        self.mean = np.zeros(width)
+        self._scatter = np.zeros((width, width))
+
+    def add(self, features: Floats) -> None:
+        batch = np.asarray(features, dtype=np.float64)
+        count, middle = len(batch), batch.mean(axis=0)
+        centred = batch - middle
+        shift = middle - self.mean
+        total = self.count + count
+        self._scatter += centred.T @ centred + np.outer(shift, shift) * self.count * count / total
+        self.mean = self.mean + shift * count / total
+        self.count = total
+
+    @property
+    def covariance(self) -> Floats:
+        return self._scatter / self.count
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A fitted Gaussian: distances become Euclidean after centring and whitening."""
+
+    mean: Floats
+    whitening: Floats
+    """Its product with its own transpose is the floored inverse of the covariance."""
+
+    @classmethod
+    def fit(cls, moments: Moments, floor: float = FLOOR) -> Gaussian:
+        values, vectors = np.linalg.eigh(moments.covariance)
+        values = np.maximum(values, floor * values.mean())
+        return cls(moments.mean.astype(np.float32), (vectors / np.sqrt(values)).astype(np.float32))
+
+    def mahalanobis(self, features: Floats) -> Floats:
+        """Square root of the distance in eq. 3."""
+        distances: Floats = np.linalg.norm((features - self.mean) @ self.whitening, axis=1)
+        return distances
+
+    def euclidean(self, features: Floats) -> Floats:
+        distances: Floats = np.linalg.norm(features - self.mean, axis=1)
+        return distances

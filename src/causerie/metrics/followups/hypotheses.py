@@ -1,0 +1,101 @@
+"""The dimensions and their follow-up hypotheses: those of `hypotheses.json` and users' own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level
+from causerie.metrics.followups.files import check_table, read_table
+
+SHIPPED = Path(__file__).with_name("hypotheses.json")
+OVERALL = "overall"
+
+_SIDES = ("positive", "negative")
+_NAME = re.compile(r"\w+(-\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A quality, with what a user might say next."""
+
+    name: str
+    positive: tuple[str, ...]
+    """If the response has it."""
+    negative: tuple[str, ...]
+    """If the response lacks it."""
+
+    @property
+    def hypotheses(self) -> tuple[str, ...]:
+        return self.positive + self.negative
+
+
+Dimensions: TypeAlias = Mapping[Level, tuple[Dimension, ...]]
+
+
+def dimensions(own: Path | None = None) -> Dimensions:
+    """The shipped dimensions of each level, with those of a user's file.
+
+    A user's dimension replaces the shipped one of the same name or is added at the end. Names
+    are compared without regard to case; spaces, underscores and hyphens are the same.
+    """
+    shipped, added = _read(SHIPPED), _read(own) if own else {}
+    return {
+        level: tuple({**shipped.get(level, {}), **added.get(level, {})}.values())
+        for level in get_args(Level)
+    }
+
+
+def _read(path: Path) -> dict[Level, dict[str, Dimension]]:
+    """The dimensions of a file, by level and name; every error names the file and the key."""
+    table, levels = read_table(path), get_args(Level)
+    if unknown := sorted(table.keys() - set(levels)):
+        raise CauserieError(f"{path}: {unknown[0]} is not a level: use {' or '.join(levels)}")
+    return {level: _level(table[level], f"{path}: {level}") for level in levels if level in table}
+
+
+def _level(value: Any, where: str) -> dict[str, Dimension]:
+    found: dict[str, Dimension] = {}
+    for key, sides in check_table(value, where).items():
+        name = _name(key, f"{where}.{key}")
+        if name in found:
+            raise CauserieError(f"{where}.{key} is there twice: join the two")
+        found[name] = _dimension(name, sides, f"{where}.{key}")
+    return found
+
+
+def _name(key: str, where: str) -> str:
+    name = re.sub(r"[\s_-]+", "-", key.strip().lower())
+    if not _NAME.fullmatch(name):
+        raise CauserieError(f"{where} is no name for a dimension: use letters, digits and hyphens")
+    if name == OVERALL:
+        raise CauserieError(f"{where} is what the mean of all dimensions is called: rename it")
+    return name
+
+
+def _dimension(name: str, value: Any, where: str) -> Dimension:
+    sides = check_table(value, where)
+    if unknown := sorted(sides.keys() - set(_SIDES)):
+        raise CauserieError(f"{where}.{unknown[0]} is unknown: use {' and '.join(_SIDES)}")
+    positive, negative = (_texts(sides.get(side, []), f"{where}.{side}") for side in _SIDES)
+    if not positive + negative:
+        raise CauserieError(f"{where} has no follow-up: give some as {' or '.join(_SIDES)}")
+    return Dimension(name, positive, negative)
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise CauserieError(f"{where} must be a list of sentences")
+    for place, text in enumerate(value):
+        if not (isinstance(text, str) and text.strip() and _is_unicode(text)):
+            raise CauserieError(f"{where}[{place}] is not a sentence: write what a user might say")
+    return tuple(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can spell lone surrogates, which are no text to a tokenizer."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

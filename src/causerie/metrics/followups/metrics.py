@@ -1,0 +1,196 @@
+"""The three metrics: they differ in how a hypothesis is scored after an exchange."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast, get_args
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level, Metric, Score, Scores
+from causerie.metrics.followups import formulas
+from causerie.metrics.followups.hypotheses import OVERALL, Dimension, dimensions
+from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
+from causerie.metrics.followups.statistics import Statistics, read_statistics
+
+if TYPE_CHECKING:
+    from causerie.engines import Engines
+
+L: TypeAlias = Callable[[Order], float]
+"""The average log-likelihood of a sequence with the hypothesis in question."""
+
+_NOTHING = Score.unscored("a follow-up has no token that the language model can score")
+_NO_TURN = Score.unscored("no turn to score")
+_NO_OVERALL = Score.unscored("no dimension has positive and negative follow-ups")
+_NO_STATISTICS = Score.unscored("no dimension has statistics")
+
+
+class FollowUpMetric(Metric):
+    """Options: `hypotheses` (a JSON or TOML file that adds or replaces dimensions), `average`
+    (over the whole `sequence`, as published, or over the `hypothesis` alone), `history` (how
+    many turns before the response are seen; all by default), `statistics` (a JSON or TOML file
+    of what human exchanges score).
+
+    `overall` is the mean of the dimensions, each z-scored by the statistics. Without
+    statistics it is the plain mean of the dimensions that have both positive and negative
+    hypotheses. At dialogue level the response is the last turn of the system (or of the
+    speaker asked for), the last turn where no role is known; what comes after it is not seen.
+    """
+
+    needs = frozenset({"language model"})
+    orders: ClassVar[tuple[Order, ...]]
+    """The sequences of which it needs the log-likelihoods."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        hypotheses: str | Path | None = None,
+        average: str = "sequence",
+        history: int | None = None,
+        statistics: str | Path | None = None,
+    ) -> None:
+        super().__init__(engines)
+        if average not in get_args(Average):
+            raise CauserieError(f"average is {' or '.join(get_args(Average))}, not {average!r}")
+        if history is not None and (type(history) is not int or history < 1):
+            raise CauserieError(f"history is a number of turns from 1, not {history!r}")
+        self.average = cast(Average, average)
+        self.history = history
+        self._dimensions = dimensions(Path(hypotheses) if hypotheses else None)
+        self._statistics: dict[Level, Statistics] = (
+            read_statistics(Path(statistics), self.name) if statistics else {}
+        )
+
+    @abstractmethod
+    def scorer(self, likelihood: L) -> float:
+        """How little a hypothesis fits the exchange: what is contrasted between the two sides."""
+
+    def dimensions(self, level: Level) -> tuple[str, ...]:
+        return (*(dimension.name for dimension in self._dimensions[level]), OVERALL)
+
+    @property
+    def signature(self) -> str:
+        # Files are options by name; what they say decides the numbers.
+        said: list[Any] = [
+            [[asdict(dimension) for dimension in level] for level in self._dimensions.values()],
+            [[name, asdict(s)] for level in self._statistics.values() for name, s in level.items()],
+        ]
+        return f"{super().signature}|{sha256(json.dumps(said).encode()).hexdigest()[:12]}"
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        return self._score(exchanges, "turn")
+
+    def score_dialogues(
+        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+    ) -> list[Scores]:
+        last = [_last_response(dialogue, speaker) for dialogue in dialogues]
+        scores = iter(self._score([exchange for exchange in last if exchange], "dialogue"))
+        unscored = (_NO_TURN,) * len(self.columns("dialogue"))
+        return [next(scores) if exchange else unscored for exchange in last]
+
+    def _score(self, exchanges: Sequence[Exchange], level: Level) -> list[Scores]:
+        # In a fixed order, so that every run packs the same passes.
+        orders = dict.fromkeys(self.orders + (EXPLAINED if self.explain else ()))
+        texts = dict.fromkeys(h for d in self._dimensions[level] for h in d.hypotheses)
+        seen = [self._window(exchange) for exchange in exchanges]
+        found = likelihoods(self.engines.likelihood, seen, orders, texts, self.average)
+        return [self._scores(likelihood, level) for likelihood in found]
+
+    def _window(self, exchange: Exchange) -> Exchange:
+        """The exchange with no more history than the metric looks at."""
+        if self.history is None or exchange.turn <= self.history:
+            return exchange
+        turns = (*exchange.last(self.history), exchange.response)
+        return Exchange(replace(exchange.dialogue, turns=turns), self.history)
+
+    def _scores(self, likelihood: Likelihoods, level: Level) -> Scores:
+        def fit(hypothesis: str) -> float:
+            return self.scorer(lambda order: likelihood.of(order, hypothesis))
+
+        values = {
+            dimension: formulas.contrast(
+                [fit(h) for h in dimension.negative], [fit(h) for h in dimension.positive]
+            )
+            for dimension in self._dimensions[level]
+        }
+        if not all(map(isfinite, values.values())):
+            return (_NOTHING,) * len(self.columns(level))
+        statistics = self._statistics.get(level)
+        overall = formulas.overall(values, statistics)
+        missing = _NO_OVERALL if statistics is None else _NO_STATISTICS
+        return (
+            *(Score.of(v, self._explanation(d, likelihood)) for d, v in values.items()),
+            Score.of(overall) if isfinite(overall) else missing,
+        )
+
+    def _explanation(self, dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any] | None:
+        """By how much the response made each hypothesis likelier, in nats per token."""
+        if not self.explain:
+            return None
+
+        def changes(hypotheses: tuple[str, ...]) -> dict[str, float]:
+            found = {h: change for h in hypotheses if isfinite(change := likelihood.change(h))}
+            return {h: round(found[h], 4) for h in sorted(found, key=lambda h: -found[h])}
+
+        return {
+            "positive": changes(dimension.positive),
+            "negative": changes(dimension.negative),
+        }
+
+
+class Fed(FollowUpMetric):
+    """How likely the follow-ups are after history and response."""
+
+    name = "fed"
+    summary = "qualities of the response, by how likely follow-ups are after it (FED)"
+    orders = ("crh",)
+
+    def scorer(self, likelihood: L) -> float:
+        return formulas.nll(likelihood("crh"))
+
+
+class Cpmi(FollowUpMetric):
+    """How much history and response tell about each other, given the follow-ups."""
+
+    name = "cpmi"
+    summary = "qualities of the response, by what it shares with the history (C-PMI)"
+    orders = ("crh", "h", "ch", "rh")
+
+    def scorer(self, likelihood: L) -> float:
+        return formulas.cpmi(
+            crh=likelihood("crh"), h=likelihood("h"), ch=likelihood("ch"), rh=likelihood("rh")
+        )
+
+
+class CpmiSym(FollowUpMetric):
+    """The same, also with the response before the history."""
+
+    name = "cpmi-sym"
+    summary = "C-PMI averaged with that of history and response swapped (C-PMI-SYM)"
+    orders = ("crh", "rch", "h", "ch", "rh")
+
+    def scorer(self, likelihood: L) -> float:
+        return formulas.cpmi_sym(
+            crh=likelihood("crh"),
+            rch=likelihood("rch"),
+            h=likelihood("h"),
+            ch=likelihood("ch"),
+            rh=likelihood("rh"),
+        )
+
+
+def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
+    """The turn that stands for the dialogue, with everything before it."""
+    wanted = speaker or "system"
+    places: Sequence[int] = [
+        i for i, turn in enumerate(dialogue.turns) if wanted in (turn.speaker, turn.role)
+    ]
+    if not places and speaker is None:
+        places = range(len(dialogue.turns))
+    return Exchange(dialogue, places[-1]) if places else None

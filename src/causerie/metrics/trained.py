@@ -1,0 +1,120 @@
+"""What all trained metrics share: an artifact, a percentile, a way to be trained."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from causerie.metrics.base import Metric, Score
+from causerie.models.artifact import Artifact, load_artifact
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from causerie.engines import Engines
+    from causerie.training.loop import Progress
+
+QUANTILES = 1001
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What a metric is trained on and how."""
+
+    config: Any
+    """The metric's own configuration."""
+    data: tuple[Path, ...]
+    valid: tuple[Path, ...]
+    """Empty: one dialogue in twenty of the data is held out."""
+    folder: Path
+    """Where checkpoints and the log go."""
+    licence: str = "not stated"
+    """Of the data; it is written on the card."""
+    recipe: str = ""
+    """The command that makes this artifact again."""
+    init: str | None = None
+    """An artifact of the same shape whose weights are the start."""
+    resume: bool = False
+    watch: Callable[[Progress], None] = lambda progress: None
+    say: Callable[[str], None] = lambda text: None
+    """Told what is going on apart from steps."""
+
+
+class TrainedMetric(Metric):
+    """A metric with trained weights: shipped, or made by `causerie train`."""
+
+    calibrated: ClassVar[bool] = True
+    config: ClassVar[type]
+    """The dataclass whose fields `causerie train --set` can change."""
+
+    artifact: Artifact
+
+    def __init__(self, engines: Engines, artifact: str | Artifact | None = None) -> None:
+        super().__init__(engines)
+        if not isinstance(artifact, Artifact):
+            artifact = load_artifact(artifact or self.name, self.name)
+        self.artifact = artifact
+
+    @classmethod
+    @abstractmethod
+    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+        """Train; the artifact, and what was measured on validation data."""
+
+    def save(self, path: str | Path) -> None:
+        """Write its artifact to a folder, from which `causerie.load` makes the metric again."""
+        self.artifact.save(Path(path))
+
+    @property
+    def signature(self) -> str:
+        options = ",".join(
+            f"{key}={value}" for key, value in sorted(self.options.items()) if key != "artifact"
+        )
+        name = f"{self.name}({options})" if options else self.name
+        return f"{name}@{self.artifact.sha256[:12]}|{self.artifact.backbone}"
+
+    def calibrated_score(
+        self, value: float, table: str, explanation: Mapping[str, Any] | None = None
+    ) -> Score:
+        """A score with its percentile in one of the artifact's tables of human scores."""
+        score = Score.of(value, explanation)
+        quantiles = self.artifact.statistics.get(f"calibration.{table}")
+        if score.value is None or quantiles is None:
+            return score
+        return Score(score.value, percentile_of(value, quantiles.numpy()), explanation)
+
+
+def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
+    """What an artifact keeps of the scores of human responses."""
+    levels = np.linspace(0, 1, QUANTILES)
+    quantiles: NDArray[np.float32] = np.quantile(scores, levels).astype(np.float32)
+    return quantiles
+
+
+def percentile_of(value: float, quantiles: NDArray[Any]) -> float:
+    """Share of human responses that score no better, 0 to 100."""
+    below = np.searchsorted(quantiles, np.float32(value), side="right")
+    return round(100 * float(below) / len(quantiles), 1)
+
+
+def card(
+    title: str, run: TrainingRun, about: str, results: Mapping[str, Any], limits: Sequence[str]
+) -> str:
+    """The text that goes with an artifact."""
+    lines = [f"# {title}", "", about, "", "## Data", ""]
+    lines += [f"- trained on `{path.name}`" for path in run.data]
+    lines += [f"- validated on `{path.name}`" for path in run.valid]
+    if not run.valid:
+        lines.append("- validated on one dialogue in twenty of them, which were not trained on")
+    if run.init:
+        lines.append(f"- its training went on from `{Path(run.init).name}`")
+    lines += ["", f"Licence of the data: {run.licence}", "", "## Recipe", ""]
+    lines += ["```", run.recipe, "```", "", "## Results on validation data", ""]
+    lines += ["| what | value |", "|---|---|"]
+    lines += [f"| {key} | {value} |" for key, value in results.items()]
+    lines += ["", "## Limits", "", *(f"- {limit}" for limit in limits), ""]
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Artifacts: trained metrics on disk, as a folder of JSON, safetensors and a card.
+
+config.json             metric, version, hyper-parameters, backbone with its hash, seed
+network.safetensors     trained weights, float16
+statistics.safetensors  means, covariances, calibration: float32
+card.md                 data, licence, recipe, results, limits
+LICENSE                 of the data it was trained on, which goes with the weights
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from causerie._version import __version__
+from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CONFIG, NETWORK, STATISTICS = "config.json", "network.safetensors", "statistics.safetensors"
+CARD, LICENCE = "card.md", "LICENSE"
+
+
+@dataclass(frozen=True, eq=False)
+class Artifact:
+    """A trained metric: all that scoring needs besides the backbone."""
+
+    metric: str
+    backbone: str
+    """Registry name, folder or hub name of the network it was trained on."""
+    backbone_sha256: str
+    options: Mapping[str, Any]
+    """The metric's hyper-parameters, seed included."""
+    network: Mapping[str, Tensor]
+    """Trained weights, in float16; those of the backbone begin with `encoder.`."""
+    statistics: Mapping[str, Tensor]
+    """What was measured on human exchanges, in float32."""
+    card: str
+    licence: str
+    """Under which the weights may be used: that of the data they were trained on."""
+    version: str = __version__
+    """Of causerie when it was trained."""
+
+    def __post_init__(self) -> None:
+        """Scores right after training are those after saving and loading."""
+        import torch
+
+        for name, dtype in (("network", torch.float16), ("statistics", torch.float32)):
+            tensors = {k: t.detach().cpu().to(dtype) for k, t in getattr(self, name).items()}
+            object.__setattr__(self, name, tensors)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of everything that decides a score."""
+        digest = hashlib.sha256(self._config().encode())
+        for tensors in (self.network, self.statistics):
+            for name, tensor in sorted(tensors.items()):
+                digest.update(f"{name}{tuple(tensor.shape)}".encode())
+                digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The weights whose names begin with `prefix` and a dot, without it, in float32."""
+        start = f"{prefix}."
+        return {
+            name.removeprefix(start): tensor.float()
+            for name, tensor in self.network.items()
+            if name.startswith(start)
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write it: whole or not at all; an older artifact in its place is replaced."""
+        from safetensors.torch import save_file
+
+        if folder.exists() and not (folder / CONFIG).is_file():
+            raise CauserieError(f"{folder} exists and is no artifact: choose another place")
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        try:
+            (temporary / CONFIG).write_text(self._config(), encoding="utf-8")
+            (temporary / CARD).write_text(self.card, encoding="utf-8")
+            (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
+            for name, tensors in ((NETWORK, self.network), (STATISTICS, self.statistics)):
+                save_file({k: t.contiguous() for k, t in tensors.items()}, temporary / name)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(temporary, folder)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _config(self) -> str:
+        config = {
+            "metric": self.metric,
+            "version": self.version,
+            "backbone": {"name": self.backbone, "sha256": self.backbone_sha256},
+            "options": dict(self.options),
+        }
+        return json.dumps(config, indent=2) + "\n"
+
+
+def shipped(name: str) -> Path | None:
+    """Folder of an artifact that comes with causerie."""
+    folder = Path(str(files("causerie").joinpath("artifacts", name)))
+    return folder if (folder / CONFIG).is_file() else None
+
+
+def find_artifact(name: str) -> Path:
+    """Folder of a shipped artifact by its name, or of any by its path."""
+    folder = shipped(name) or Path(name)
+    if not (folder / CONFIG).is_file():
+        raise CauserieError(
+            f"{name} is no artifact: give the name of a shipped one or a folder that "
+            "`causerie train` wrote"
+        )
+    return folder
+
+
+def metric_of(folder: Path) -> str:
+    """Which metric the artifact in a folder belongs to."""
+    metric = _read_config(folder)["metric"]
+    return str(metric)
+
+
+def load_artifact(name: str, metric: str) -> Artifact:
+    """A shipped artifact by its name, or any by its folder; it must be one of `metric`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = find_artifact(name)
+    config = _read_config(folder)
+    if config["metric"] != metric:
+        raise CauserieError(f"{name} is an artifact of {config['metric']}, not of {metric}")
+    try:
+        return Artifact(
+            metric=metric,
+            backbone=config["backbone"]["name"],
+            backbone_sha256=config["backbone"]["sha256"],
+            options=config["options"],
+            network=load_file(folder / NETWORK),
+            statistics=load_file(folder / STATISTICS),
+            card=(folder / CARD).read_text(encoding="utf-8"),
+            licence=(folder / LICENCE).read_text(encoding="utf-8").removesuffix("\n"),
+            version=config["version"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise damaged(str(folder), error) from error
+
+
+def damaged(where: str, error: Exception) -> CauserieError:
+    return CauserieError(
+        f"the artifact {where} is damaged: train it again or reinstall causerie "
+        f"({type(error).__name__}: {error})"
+    )
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise damaged(str(folder), error) from error
+    if not (isinstance(config, dict) and isinstance(config.get("metric"), str)):
+        raise CauserieError(f"{folder / CONFIG} is not the configuration of a causerie artifact")
+    return config

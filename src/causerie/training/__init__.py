@@ -1,0 +1,1 @@
+"""The training room: one loop, samplers, checkpoints. Metrics say what is trained."""

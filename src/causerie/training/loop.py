@@ -1,0 +1,150 @@
+"""One plain training loop for every trained metric.
+
+A task says what a batch is, what it costs and how good the network is; the loop does the
+rest. Batches and random numbers depend on the step alone, so a run that was killed and
+resumed takes the same steps as one that was not.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from causerie.errors import CauserieError
+from causerie.training.checkpoint import Checkpoint
+from causerie.training.config import LoopConfig
+from causerie.training.log import Log
+
+
+class Task(ABC):
+    """What is trained: the network, its batches, its loss, its validation scores."""
+
+    module: nn.Module
+
+    def rate(self, name: str) -> float:
+        """Learning rate of a parameter, as a multiple of the configured one."""
+        return 1.0
+
+    @abstractmethod
+    def batch(self, index: int) -> Any:
+        """Batch number `index`, the same whenever it is asked for."""
+
+    @abstractmethod
+    def loss(self, batch: Any) -> Tensor:
+        """What to minimise."""
+
+    @abstractmethod
+    def validate(self) -> dict[str, float]:
+        """Scores on held-out data, higher is better; the first of them decides."""
+
+
+@dataclass
+class Progress:
+    """How far a training run is; all that it has to remember besides weights."""
+
+    steps: int
+    """In all, if validation does not stop it before."""
+    step: int = 0
+    loss: float = 0.0
+    """Smoothed over about fifty steps."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """Of the last validation."""
+    scores_step: int = 0
+    best: dict[str, float] = field(default_factory=dict)
+    """Of the best one."""
+    best_step: int = 0
+    validations_since_best: int = 0
+
+    def validated(self, scores: dict[str, float]) -> bool:
+        """Take in new scores; True if they are the best so far."""
+        decisive = next(iter(scores))
+        self.scores, self.scores_step = scores, self.step
+        if self.best and scores[decisive] <= self.best[decisive]:
+            self.validations_since_best += 1
+            return False
+        self.best, self.best_step, self.validations_since_best = scores, self.step, 0
+        return True
+
+
+def fit(
+    task: Task,
+    config: LoopConfig,
+    folder: Path,
+    *,
+    identity: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    checkpoint_minutes: float = 3.0,
+    watch: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Train until the steps are done or validation stops improving; leave the best weights.
+
+    `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
+    interrupted goes on from there, to the same result. `identity` is whatever else decides the
+    result (data, hyper-parameters): a checkpoint of another one is refused.
+    """
+    trainable = {n: p for n, p in task.module.named_parameters() if p.requires_grad}
+    device = next(iter(trainable.values())).device
+    rates = {name: config.learning_rate * task.rate(name) for name in trainable}
+    optimizer = torch.optim.AdamW(
+        [{"params": [p], "rate": rates[n]} for n, p in trainable.items()],
+        weight_decay=config.weight_decay,
+    )
+    checkpoint = Checkpoint(folder, trainable, optimizer, {**asdict(config), **(identity or {})})
+    if checkpoint.exists() and not resume:
+        raise CauserieError(f"{folder} holds an earlier training: add --resume, or remove it")
+    progress = Progress(**checkpoint.load()) if checkpoint.exists() else Progress(config.steps)
+    log = Log(folder, progress.step)
+    saved = time.monotonic()
+
+    while progress.step < config.steps and not (
+        config.patience is not None and progress.validations_since_best >= config.patience
+    ):
+        torch.manual_seed(config.seed * 1_000_003 + progress.step)
+        task.module.train()
+        loss = 0.0
+        for part in range(config.accumulate):
+            batch = task.batch(progress.step * config.accumulate + part)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                cost = task.loss(batch) / config.accumulate
+            cost.backward()  # type: ignore[no-untyped-call]
+            loss += cost.item()
+        nn.utils.clip_grad_norm_(trainable.values(), config.clip)
+        for group in optimizer.param_groups:
+            group["lr"] = group["rate"] * _warmup_then_decay(progress.step, config)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        progress.step += 1
+        progress.loss += (loss - progress.loss) * max(0.02, 1 / progress.step)
+        log.step(progress.step, loss)
+        due = progress.step % config.validate_every == 0 or progress.step == config.steps
+        if due:
+            task.module.eval()
+            with torch.inference_mode():
+                scores = task.validate()
+            if progress.validated(scores):
+                checkpoint.save_best()
+            log.validation(progress.step, scores)
+        if due or time.monotonic() - saved > 60 * checkpoint_minutes:
+            log.flush()
+            checkpoint.save(asdict(progress))
+            saved = time.monotonic()
+        watch(progress)
+
+    checkpoint.load_best()
+    task.module.eval()
+    log.draw()
+    return progress
+
+
+def _warmup_then_decay(step: int, config: LoopConfig) -> float:
+    """Factor of the learning rate: up to 1 over the warm-up, then down to 0, both linear."""
+    if step < config.warmup_steps:
+        return (step + 1) / (config.warmup_steps + 1)
+    return max(0.0, (config.steps - step) / max(1, config.steps - config.warmup_steps))

@@ -1,0 +1,33 @@
+"""A small corpus in which the right response goes on about what was asked."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+TOPICS = (
+    "hiking", "mountains", "sister", "weekend", "trail", "lake", "miles",
+    "music", "guitar", "January", "pizza", "mother", "food", "book",
+    "shop", "town", "weather", "cold", "film", "home",
+)  # fmt: skip
+OPENINGS = ("Tell me about the {}!", "Do you like {}?", "What about {}?", "I like {}.")
+ANSWERS = ("I like the {} great.", "The {} was great.", "We took the {}, thanks.")
+
+
+def write_talks(path: Path, count: int, seed: int) -> Path:
+    """Conversations of two to five turns, each about one thing."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(count):
+        topic = rng.choice(TOPICS)
+        turns = [
+            {
+                "speaker": "AB"[turn % 2],
+                "text": rng.choice(ANSWERS if turn else OPENINGS).format(topic),
+            }
+            for turn in range(rng.randint(2, 5))
+        ]
+        lines.append(json.dumps({"id": f"{seed}-{number}", "turns": turns}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

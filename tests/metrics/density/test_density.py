@@ -1,0 +1,336 @@
+"""The metric as users meet it: trained on a small corpus, saved, loaded, scoring."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import causerie
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
+from causerie.metrics.density import Density
+from causerie.metrics.density.config import DensityConfig
+from causerie.metrics.density.extractor import EXTRACTORS
+from causerie.metrics.density.ranking import ranking_items, true_ranks, with_response
+from causerie.metrics.density.selection import SELECTIONS
+from causerie.metrics.trained import TrainingRun
+from causerie.models.artifact import Artifact, load_artifact
+from causerie.training.corpus import Corpus
+
+sys.path.insert(0, str(Path(__file__).parent))
+from talks import write_talks
+
+TOWERS = DensityConfig(
+    interaction="towers", tuning="adapter", rank=4, pooling="mean", width=32, attacks=0.5,
+    batch=16, epochs=6, learning_rate=3e-3, warmup_steps=10, validate_every=30,
+)  # fmt: skip
+CROSS = DensityConfig(
+    pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=6, learning_rate=2e-3,
+    warmup_steps=10, validate_every=30, contrastive=0.2,
+)  # fmt: skip
+CONFIGS = {"towers": TOWERS, "cross": CROSS}
+
+
+@pytest.fixture(scope="module")
+def engines(tiny_bert: Path) -> Engines:
+    return Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
+
+
+@pytest.fixture(scope="module", params=["towers", "cross"])
+def training(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where checkpoints and the log of a training go."""
+    return tmp_path_factory.mktemp(request.param)
+
+
+@pytest.fixture(scope="module")
+def artifact(training: Path, engines: Engines) -> Artifact:
+    """Trained on conversations about twenty things."""
+    run = TrainingRun(
+        config=CONFIGS[training.name.rstrip("0123456789")],
+        data=(write_talks(training / "train.jsonl", 160, seed=1),),
+        valid=(write_talks(training / "valid.jsonl", 60, seed=2),),
+        folder=training,
+        licence="public domain",
+        recipe="causerie train density",
+    )
+    made, _ = Density.train(engines, run)
+    return made
+
+
+@pytest.fixture(scope="module")
+def metric(engines: Engines, artifact: Artifact) -> Density:
+    return Density(engines, artifact)
+
+
+@pytest.fixture(scope="module")
+def held_out(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Conversations that no training saw."""
+    return Corpus.read([write_talks(tmp_path_factory.mktemp("test") / "t.jsonl", 60, seed=3)])
+
+
+def values(metric: Density, exchanges: list[Exchange]) -> np.ndarray:
+    return np.array([row[0].value for row in metric.score_exchanges(exchanges)])
+
+
+def test_learns_to_rank(metric: Density, held_out: Corpus) -> None:
+    """Random responses are about the same thing once in twenty: perfect is about 0.6."""
+    if metric.artifact.options["interaction"] == "cross":
+        pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
+    items = ranking_items(held_out.exchanges, 0)
+    ranks = true_ranks(metric.extractor, items)
+    assert (ranks == 1).mean() > 3 / 16
+    assert ranks.mean() < 6
+    random_ones = values(metric, [item[1] for item in items])
+    assert (values(metric, held_out.exchanges) > random_ones).mean() > 0.6
+
+
+@pytest.mark.parametrize("interaction", CONFIGS)
+def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Corpus) -> None:
+    config = replace(CONFIGS[interaction], attacks=0.5)
+    encoder = engines.new_encoder()
+    torch.manual_seed(0)
+    encoder.model = config.encoder_tuning.prepare(encoder.model)
+    extractor = EXTRACTORS[interaction](encoder, config)
+    task = SELECTIONS[interaction](extractor, config, held_out, held_out.exchanges[:9])
+    optimizer = torch.optim.AdamW(task.module.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(50):
+        loss = task.loss(task.batch(0))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.1
+
+
+def test_scores_are_the_formula(metric: Density, held_out: Corpus) -> None:
+    exchanges = held_out.exchanges[:20]
+    h = metric.extractor.features(exchanges).astype(np.float64)
+    mean = metric.artifact.statistics["mean"].double().numpy()
+    white = metric.artifact.statistics["whitening"].double().numpy()
+    inverse = white @ white.T
+    naive = [-math.sqrt((x - mean) @ inverse @ (x - mean)) for x in h]
+    np.testing.assert_allclose(values(metric, exchanges), naive, rtol=1e-4)
+
+
+def test_options(engines: Engines, metric: Density, held_out: Corpus) -> None:
+    exchanges = held_out.exchanges[:9]
+    h = metric.extractor.features(exchanges)
+    euclidean = Density(engines, metric.artifact, distance="euclidean")
+    mean = metric.artifact.statistics["mean"].numpy()
+    naive = [-math.dist(x, mean) for x in h]
+    np.testing.assert_allclose(values(euclidean, exchanges), naive, rtol=1e-4)
+    classifier = Density(engines, metric.artifact, distance="classifier")
+    head = metric.artifact.part("head")
+    logits = h @ head["classifier.weight"][0].numpy() + head["classifier.bias"].item()
+    np.testing.assert_allclose(values(classifier, exchanges), logits, rtol=1e-4, atol=1e-5)
+    with pytest.raises(CauserieError, match="distance is mahalanobis"):
+        Density(engines, metric.artifact, distance="manhattan")
+    with pytest.raises(CauserieError, match="mean or rms"):
+        Density(engines, metric.artifact, dialogue="max")
+    with pytest.raises(CauserieError, match="has a sign"):
+        Density(engines, metric.artifact, distance="classifier", dialogue="rms")
+
+
+def test_dialogue_level(engines: Engines, metric: Density, held_out: Corpus) -> None:
+    dialogue = max(held_out.dialogues, key=lambda d: len(d.turns))
+    turns = values(metric, dialogue.exchanges())
+    (score,) = metric.score_dialogues([dialogue])[0]
+    assert score.value == pytest.approx(turns.mean())
+    assert score.percentile is not None
+    rms = Density(engines, metric.artifact, dialogue="rms")
+    (score,) = rms.score_dialogues([dialogue])[0]
+    assert score.value == pytest.approx(-math.sqrt((turns**2).mean()))
+    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
+    assert nothing.value is None
+
+
+def test_percentiles_are_shares_of_held_out_human_responses(
+    metric: Density, held_out: Corpus
+) -> None:
+    rows = metric.score_exchanges(held_out.exchanges)
+    percentiles = np.array([row[0].percentile for row in rows])
+    assert 35 < percentiles.mean() < 65
+    order = np.argsort([row[0].value for row in rows])
+    assert (np.diff(percentiles[order]) >= 0).all()
+    table = metric.artifact.statistics["calibration.turn.mahalanobis"].numpy()
+    assert metric.calibrated_score(float(table[-1]) + 1, "turn.mahalanobis").percentile == 100
+    assert metric.calibrated_score(float(table[0]) - 1, "turn.mahalanobis").percentile == 0
+
+
+def test_explanation_is_a_probability(metric: Density, held_out: Corpus) -> None:
+    learned = metric.artifact.options["interaction"] == "towers"
+    items = ranking_items(held_out.exchanges, 0)
+
+    def probabilities(exchanges: list[Exchange]) -> np.ndarray:
+        rows = metric.score_exchanges(exchanges)
+        found = [row[0].explanation["classifier probability"] for row in rows]  # type: ignore[index]
+        return np.array(found)
+
+    true, false = probabilities(held_out.exchanges), probabilities([item[1] for item in items])
+    assert ((true >= 0) & (true <= 1)).all()
+    assert true.mean() > false.mean() or not learned
+
+
+def test_saved_and_loaded_scores_the_same(
+    metric: Density, held_out: Corpus, tmp_path: Path, tiny_bert: Path
+) -> None:
+    metric.save(tmp_path / "mine")
+    fresh = Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
+    loaded = causerie.load(str(tmp_path / "mine"), fresh)
+    assert isinstance(loaded, Density)
+    ours, theirs = values(metric, held_out.exchanges), values(loaded, held_out.exchanges)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert loaded.signature == metric.signature
+    card = (tmp_path / "mine" / "card.md").read_text()
+    for expected in ("train.jsonl", "public domain", "causerie train density", "R@1 of 16"):
+        assert expected in card
+
+
+def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> None:
+    exchanges = held_out.exchanges[:30]
+    together = values(metric, exchanges)
+    metric.extractor.encoder.forget()
+    backwards = values(metric, exchanges[::-1])[::-1]
+    metric.extractor.encoder.forget()
+    alone = np.array([values(metric, [exchange])[0] for exchange in exchanges])
+    np.testing.assert_allclose(together, backwards, rtol=1e-5)
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=9))
+def test_any_text_has_a_score(metric: Density, texts: list[str]) -> None:
+    dialogue = Dialogue("d", tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
+    assert np.isfinite(values(metric, dialogue.exchanges())).all()
+
+
+def test_odd_exchanges(metric: Density) -> None:
+    def score(*texts: str) -> causerie.Score:
+        turns = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
+        return metric.score_exchanges([Exchange(Dialogue("d", turns), len(turns) - 1)])[0][0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        no_context = score("Hello.")
+        assert (no_context.value, no_context.reason) == (None, "no context")
+        assert score("How are you?", "Fine").value is not None
+        assert score("How are you?", "fine " * 2000).value is not None
+        assert score(*["How are you?"] * 300).value is not None
+    assert metric.score_exchanges([]) == []
+
+
+def test_an_artifact_of_other_weights_is_refused(engines: Engines, artifact: Artifact) -> None:
+    with pytest.raises(CauserieError, match="trained on other weights"):
+        Density(engines, replace(artifact, backbone_sha256="0" * 64))
+
+
+def test_missing_parts_are_said(engines: Engines, artifact: Artifact) -> None:
+    statistics = {k: t for k, t in artifact.statistics.items() if k != "whitening"}
+    network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
+    options = {**artifact.options, "colour": "red"}
+    for harm in ({"statistics": statistics}, {"network": network}, {"options": options}):
+        with pytest.raises(CauserieError, match="damaged"):
+            Density(engines, replace(artifact, **harm))  # type: ignore[arg-type]
+
+
+def test_with_response_keeps_the_context(held_out: Corpus) -> None:
+    exchange = max(held_out.exchanges, key=lambda e: e.turn)
+    other = with_response(exchange, "Something else.")
+    assert other.context == exchange.context
+    assert other.response.text == "Something else."
+    assert other.response.speaker == exchange.response.speaker
+
+
+def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
+    settings = "interaction=towers tuning=adapter rank=2 pooling=mean width=16 attacks=0.5 batch=8"
+    settings += " epochs=2 learning_rate=5e-3 warmup_steps=3 validate_every=10"
+    sets = [word for setting in settings.split() for word in ("--set", setting)]
+    words = [sys.executable, "-m", "causerie", "train", "density", "--offline", "--threads", "1"]
+    words += ["--encoder", str(tiny_bert), "--data", str(folder / "talks.jsonl"), *sets, *more]
+    return words
+
+
+def test_the_command_trains_and_resumes_to_the_same_weights(
+    tmp_path: Path, tiny_bert: Path
+) -> None:
+    """A run that is killed at a checkpoint and resumed ends where an undisturbed one does."""
+    write_talks(tmp_path / "talks.jsonl", 120, seed=1)
+    whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
+    done = subprocess.run(whole, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "R@1 of 16" in done.stderr
+    assert (tmp_path / "whole.training" / "curve.svg").exists()
+
+    broken = command(tmp_path, tiny_bert, "--out", str(tmp_path / "broken"))
+    killer = (
+        "import os, runpy, sys\n"
+        "from causerie.training import checkpoint\n"
+        "save = checkpoint.Checkpoint.save\n"
+        "def save_and_die(self, progress):\n"
+        "    save(self, progress)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "checkpoint.Checkpoint.save = save_and_die\n"
+        f"sys.argv = {['causerie', *broken[3:]]!r}\n"
+        "runpy.run_module('causerie', run_name='__main__')\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
+    assert killed.returncode == -9, killed.stderr
+    assert not (tmp_path / "broken").exists()
+    refused = subprocess.run(broken, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    resumed = subprocess.run([*broken, "--resume"], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+
+    one, other = (load_artifact(str(tmp_path / n), "density") for n in ("whole", "broken"))
+    assert one.network.keys() == other.network.keys()
+    assert all(torch.equal(one.network[k], other.network[k]) for k in one.network)
+    logs = [(tmp_path / f"{n}.training" / "metrics.jsonl").read_text() for n in ("whole", "broken")]
+    assert logs[0] == logs[1]
+    assert {"step", "r@1", "mrr"} in [set(json.loads(line)) for line in logs[0].splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--set", "colour=red"], "the settings are interaction, tuning"),
+        (["--set", "epochs"], "write KEY=VALUE"),
+        (["--set", "epochs=many"], "epochs is a number, as in epochs=10.0"),
+        (["--set", "interaction=none"], "interaction is cross or towers"),
+        (["--set", "tuning=half"], "tuning is full, adapter, frozen"),
+        (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
+    ],
+)
+def test_wrong_commands_are_one_sentence(
+    tmp_path: Path, tiny_bert: Path, more: list[str], message: str
+) -> None:
+    write_talks(tmp_path / "talks.jsonl", 8, seed=1)
+    words = [*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_metrics_without_training_say_so(tmp_path: Path) -> None:
+    write_talks(tmp_path / "talks.jsonl", 8, seed=1)
+    words = [sys.executable, "-m", "causerie", "train", "bleu", "--out", str(tmp_path / "out")]
+    words += ["--data", str(tmp_path / "talks.jsonl")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "bleu is not trained" in done.stderr

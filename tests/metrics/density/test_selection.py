@@ -1,0 +1,85 @@
+"""The candidates of a training step are what they are said to be."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from causerie.dialogue import Dialogue, Turn
+from causerie.engines import Engines, Settings
+from causerie.metrics.density.config import DensityConfig
+from causerie.metrics.density.extractor import EXTRACTORS, Extractor
+from causerie.metrics.density.ranking import ranking_items, with_response
+from causerie.metrics.density.selection import SELECTIONS, Selection
+from causerie.training.corpus import Corpus
+
+
+def dialogue(name: str, *texts: str) -> Dialogue:
+    return Dialogue(name, tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
+
+
+DIALOGUES = [
+    dialogue("a", "Do you like music?", "I do.", "Which?", "The guitar."),
+    dialogue("b", "Where do you work?", "At a book shop.", "Really?"),
+    dialogue("c", "How was the film?", "I do."),
+]
+
+
+def task(tiny_bert: Path, **settings: object) -> tuple[Selection, Extractor]:
+    config = DensityConfig(width=16, pooling="mean", batch=3, **settings)  # type: ignore[arg-type]
+    encoder = Engines(Settings(encoder=str(tiny_bert), offline=True)).new_encoder()
+    encoder.model = config.encoder_tuning.prepare(encoder.model)
+    extractor = EXTRACTORS[config.interaction](encoder, config)
+    corpus = Corpus((tuple(DIALOGUES),))
+    made = SELECTIONS[config.interaction](extractor, config, corpus, corpus.exchanges)
+    made.module.eval()
+    return made, extractor
+
+
+@pytest.mark.parametrize("tuning", ["frozen", "adapter"])
+def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tuning: str) -> None:
+    made, extractor = task(tiny_bert, interaction="towers", tuning=tuning, exchanges=9)
+    with torch.no_grad():
+        found = made.candidates(DIALOGUES, random.Random(4))  # type: ignore[attr-defined]
+    rng = random.Random(4)
+    exchanges = [e for d in DIALOGUES for e in rng.sample(d.exchanges(), len(d.exchanges()))]
+    count = len(exchanges)
+    assert found.features.shape[:2] == (count, count)
+    for i, exchange in enumerate(exchanges):
+        others = [exchanges[(i + j) % count].response.text for j in range(count)]
+        naive = extractor.features([with_response(exchange, text) for text in others])
+        np.testing.assert_allclose(found.features[i].numpy(), naive, rtol=1e-4, atol=1e-5)
+        same = [j > 0 and text == exchange.response.text for j, text in enumerate(others)]
+        assert found.same[i].tolist() == same
+    assert found.same.sum() == 2  # "I do." twice, each other's
+
+
+def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
+    made, _ = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=9, attacks=1.0)
+    found = made.candidates(DIALOGUES, random.Random(0))  # type: ignore[attr-defined]
+    assert found.features.shape[:2] == (6, 12)
+
+
+def test_cross_puts_the_true_response_first(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="cross", tuning="frozen", negatives=4)
+    found = made.candidates(DIALOGUES, random.Random(1))  # type: ignore[attr-defined]
+    assert found.features.shape[:2] == (3, 5)
+    for row, own in zip(found.features, DIALOGUES, strict=True):
+        possible = extractor.features(own.exchanges())
+        assert min(np.abs(possible - row[0].numpy()).max(axis=1)) < 1e-5
+
+
+def test_ranking_items_have_other_responses_of_other_dialogues() -> None:
+    exchanges = [e for d in DIALOGUES for e in d.exchanges()]
+    items = ranking_items(exchanges, 0)
+    assert [item[0] for item in items] == exchanges
+    for true, *drawn in items:
+        theirs = {e.response.text for e in exchanges if e.dialogue is not true.dialogue}
+        assert len(drawn) == 15
+        assert all(e.context == true.context for e in drawn)
+        assert {e.response.text for e in drawn} <= theirs - {true.response.text}
+    assert ranking_items(exchanges, 0) == items

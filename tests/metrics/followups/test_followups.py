@@ -1,0 +1,324 @@
+"""The metrics against the papers' formulas, one sequence at a time (see `naive`)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tiny
+from causerie import metrics
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
+from causerie.metrics.followups import Cpmi, CpmiSym, Fed, hypotheses
+from metrics.followups.naive import Naive, Sequences
+
+METRICS = (Fed, Cpmi, CpmiSym)
+ASKED = {
+    "turn": {
+        "both": {"positive": ["Really?", "I see."], "negative": ["Hm.", "Sorry, what?", "No."]},
+        "negative-only": {"negative": ["Hm.", "Are you a bot?"]},
+        "positive-only": {"positive": ["שלום!"]},
+    },
+    "dialogue": {"whole": {"positive": ["Thanks."], "negative": ["Hm.", "Bye."]}},
+}
+# Forty-one turns have histories of 1 to 40 turns; some speaker talks twice in a row.
+LONG = Dialogue(
+    "long",
+    tuple(
+        Turn("ab"[(i * i // 3) % 2], tiny.CORPUS[(i * 5) % len(tiny.CORPUS)][: 4 + i % 9])
+        for i in range(41)
+    ),
+)
+ROLES = Dialogue(
+    "roles",
+    (
+        Turn("x", "Do you like music?", "user"),
+        Turn("y", "I don't know.", "system"),
+        Turn("y", "日本語?", "system"),
+        Turn("x", "What do you mean?", "user"),
+    ),
+)
+EXCHANGES = [*LONG.exchanges()[::7], *ROLES.exchanges()]
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    """A few short hypotheses in place of the shipped ones."""
+    path = tmp_path_factory.mktemp("hypotheses") / "few.json"
+    path.write_text(json.dumps(ASKED))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hypotheses, "SHIPPED", path)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def wide_llama(tmp_path_factory):
+    """The tiny Llama with a window in which 41 turns have room."""
+    folder = tiny.make_llama(tmp_path_factory.mktemp("models") / "wide")
+    for file, key in (
+        ("config.json", "max_position_embeddings"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
+        content = json.loads((folder / file).read_text())
+        content[key] = 4096
+        (folder / file).write_text(json.dumps(content))
+    return folder
+
+
+def engines_of(folder, turns: str | None = None) -> Engines:
+    """In double precision, so that differences of likelihoods can be compared closely."""
+    engines = Engines(Settings(lm=str(folder), turn_format=turns))
+    engines.likelihood.backbone.model.double()
+    return engines
+
+
+@pytest.fixture(scope="module", params=["eos", "chat"])
+def engines(few, wide_llama, request) -> Engines:
+    return engines_of(wide_llama, request.param)
+
+
+@pytest.fixture(scope="module")
+def sequences(engines) -> Sequences:
+    backbone = engines.likelihood.backbone
+    return Sequences(backbone.model, backbone.tokenizer, engines.likelihood.format.name)
+
+
+def agree(found, expected: float) -> None:
+    assert found.value == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("average", ["sequence", "hypothesis"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_histories_of_1_to_40_turns(engines, sequences, metric, average):
+    scored = metric(engines, average=average)
+    assert scored.columns("turn") == tuple(
+        f"{metric.name}.{d}" for d in ("both", "negative-only", "positive-only", "overall")
+    )
+    oracle = Naive(sequences, average)
+    lengths = []
+    for exchange, row in zip(LONG.exchanges(), scored.score(LONG), strict=True):
+        lengths.append(len(exchange.context))
+        for name, sides in ASKED["turn"].items():
+            agree(row[f"{metric.name}.{name}"], oracle.score(metric.name, exchange, sides))
+        # Of the three dimensions only one has both sides.
+        assert row[f"{metric.name}.overall"].value == row[f"{metric.name}.both"].value
+    assert lengths == [*range(1, 41)]
+    assert engines.likelihood.truncation.truncated == 0
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_known_roles(engines, sequences, metric):
+    """Who is the user stays the user, and the other one reacts."""
+    oracle = Naive(sequences)
+    for exchange, scores in zip(
+        ROLES.exchanges(), metric(engines).score_exchanges(ROLES.exchanges()), strict=True
+    ):
+        for score, sides in zip(scores, ASKED["turn"].values(), strict=False):
+            agree(score, oracle.score(metric.name, exchange, sides))
+
+
+@pytest.mark.parametrize("history", [1, 3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_history_window(engines, sequences, metric, history):
+    oracle = Naive(sequences, history=history)
+    for exchange, scores in zip(
+        EXCHANGES, metric(engines, history=history).score_exchanges(EXCHANGES), strict=True
+    ):
+        agree(scores[0], oracle.score(metric.name, exchange, ASKED["turn"]["both"]))
+
+
+texts = st.text(min_size=1, max_size=12)
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(said=st.lists(st.tuples(st.sampled_from("ab"), texts), min_size=1, max_size=5))
+def test_any_text_of_any_speakers(engines, sequences, said):
+    dialogue = Dialogue("d", tuple(Turn(*turn) for turn in said))
+    exchange, oracle = Exchange(dialogue, len(said) - 1), Naive(sequences)
+    for metric in METRICS:
+        [scores] = metric(engines).score_exchanges([exchange])
+        for score, sides in zip(scores, ASKED["turn"].values(), strict=False):
+            agree(score, oracle.score(metric.name, exchange, sides))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_explanation(engines, sequences, metric):
+    oracle = Naive(sequences)
+    for exchange, (both, negative, _, overall) in zip(
+        EXCHANGES, metric(engines).score_exchanges(EXCHANGES), strict=True
+    ):
+        for side in ("positive", "negative"):
+            found = both.explanation[side]
+            assert found == pytest.approx(
+                {h: oracle.change(exchange, h) for h in ASKED["turn"]["both"][side]}, abs=1e-4
+            )
+            assert list(found.values()) == sorted(found.values(), reverse=True)
+        assert negative.explanation["positive"] == {}
+        assert overall.explanation is None
+        assert json.loads(json.dumps(both.explanation)) == both.explanation
+
+
+def test_explanations_cost_nothing_unless_wanted(few, tiny_gpt2):
+    tokens = []
+    for explain in (True, False):
+        metric = Fed(Engines(Settings(lm=str(tiny_gpt2))))
+        metric.explain = explain
+        scores = metric.score_exchanges([Exchange(ROLES, 3)])
+        assert (scores[0][0].explanation is not None) == explain
+        tokens.append(metric.engines.likelihood.tokens_computed)
+    assert tokens[0] > tokens[1]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores_do_not_depend_on_the_batch(few, tiny_llama, metric):
+    whole = metric(Engines(Settings(lm=str(tiny_llama)))).score_exchanges(EXCHANGES)
+    fresh = metric(Engines(Settings(lm=str(tiny_llama))))
+    for exchange, row in reversed(list(zip(EXCHANGES, whole, strict=True))):
+        [by_itself] = fresh.score_exchanges([exchange])
+        for one, other in zip(by_itself, row, strict=True):
+            assert one.value == pytest.approx(other.value, rel=1e-4, abs=1e-5)
+
+
+def test_metrics_share_their_work(few, tiny_llama):
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    Cpmi(engines).score_exchanges(EXCHANGES)
+    first = engines.likelihood.tokens_computed
+    Fed(engines).score_exchanges(EXCHANGES)
+    assert engines.likelihood.tokens_computed == first
+    CpmiSym(engines).score_exchanges(EXCHANGES)
+    swapped = engines.likelihood.tokens_computed - first
+    assert swapped > 0
+    alone = Engines(Settings(lm=str(tiny_llama)))
+    CpmiSym(alone).score_exchanges(EXCHANGES)
+    assert alone.likelihood.tokens_computed > swapped
+
+
+def test_a_dialogue_is_one_tree(few, tiny_llama):
+    """Every turn of the history goes through the network once, not once per response."""
+    engines = Engines(Settings(lm=str(tiny_llama), turn_format="eos"))
+    metric = Fed(engines, average="hypothesis")
+    metric.explain = False
+    ends = {text for sides in ASKED["turn"].values() for side in sides.values() for text in side}
+    form = engines.likelihood.format
+    dialogue = Dialogue("d", LONG.turns[:10])
+    metric.score_exchanges(dialogue.exchanges())
+    once = 1 + sum(len(form.segment("user", turn.text).tokens) for turn in dialogue.turns)
+    branches = sum(len(form.segment("user", text).tokens) - 1 for text in ends)
+    assert engines.likelihood.tokens_computed <= once + 9 * branches
+
+
+def test_empty_history(engines, sequences):
+    """Nothing is shared with a history that is not there."""
+    exchange, oracle = Exchange(LONG, 0), Naive(sequences)
+    for metric in (Cpmi, CpmiSym):
+        [scores] = metric(engines).score_exchanges([exchange])
+        assert [score.value for score in scores] == pytest.approx([0.0] * 4, abs=1e-12)
+    [scores] = Fed(engines).score_exchanges([exchange])
+    agree(scores[0], oracle.score("fed", exchange, ASKED["turn"]["both"]))
+    assert scores[0].value != 0
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_dialogue_level(engines, sequences, metric):
+    """The last turn of the system, or else the last turn, with everything before it."""
+    oracle, scored = Naive(sequences), metric(engines)
+    assert scored.columns("dialogue") == (f"{metric.name}.whole", f"{metric.name}.overall")
+    one_turn = Dialogue("one", LONG.turns[:1])
+    users = Dialogue("users", (*ROLES.turns[:1], *ROLES.turns[3:]))
+    wanted = [
+        (ROLES, None, Exchange(ROLES, 2)),
+        (ROLES, "x", Exchange(ROLES, 3)),
+        (ROLES, "user", Exchange(ROLES, 3)),
+        (LONG, None, Exchange(LONG, 40)),
+        (one_turn, None, Exchange(one_turn, 0)),
+        (users, None, Exchange(users, 1)),
+    ]
+    for dialogue, speaker, exchange in wanted:
+        [(whole, overall)] = scored.score_dialogues([dialogue], speaker)
+        agree(whole, oracle.score(metric.name, exchange, ASKED["dialogue"]["whole"]))
+        assert overall.value == whole.value
+    together = scored.score_dialogues([LONG, Dialogue("empty", ()), ROLES])
+    assert [row[0].value is None for row in together] == [False, True, False]
+    [row] = scored.score_dialogues([LONG], "nobody")
+    assert all(score.reason == "no turn to score" for score in row)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_far_longer_than_the_window(few, tiny_llama, metric):
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    turns = tuple(Turn("ab"[i % 2], f"Nummer {i}, 数字?") for i in range(300))
+    dialogue = Dialogue("d", turns)
+    scored = metric(engines)
+    exchanges = dialogue.exchanges()
+    if metric is CpmiSym:  # a context pass for each of them
+        exchanges = exchanges[::30]
+    for row in scored.score_exchanges(exchanges):
+        assert all(score.value is not None for score in row)
+    cut, seen = engines.truncation()["language model"]
+    assert 0 < cut < seen
+    [row] = scored.score_dialogues([dialogue])
+    assert all(score.value is not None for score in row)
+
+
+def test_no_exchanges(engines):
+    for metric in METRICS:
+        assert metric(engines).score_exchanges([]) == []
+        assert metric(engines).score_dialogues([]) == []
+
+
+def test_nothing_to_score_is_unscored(few, tiny_gpt2):
+    engines = Engines(Settings(lm=str(tiny_gpt2)))
+    form = engines.likelihood.format
+    # No prefix, no end of turn, one token: nothing comes before it.
+    bare = {role: replace(scaffold, footer=(), end=0) for role, scaffold in form.scaffolds.items()}
+    engines.likelihood.format = replace(form, prefix=(), scaffolds=bare)
+    few.with_name("one.json").write_text(json.dumps({"turn": {"x": {"positive": ["H"]}}}))
+    metric = Cpmi(engines, hypotheses=few.with_name("one.json"), average="hypothesis")
+    [scores] = metric.score_exchanges([Exchange(LONG, 1)])
+    assert all("no token" in score.reason for score in scores)
+
+
+def test_options(few, tiny_gpt2, tmp_path):
+    engines = Engines(Settings(lm=str(tiny_gpt2)))
+    own = tmp_path / "own.json"
+    signatures = set()
+    for sentence in ("Hm.", "Oh."):
+        own.write_text(json.dumps({"turn": {"own": {"negative": [sentence]}}}))
+        metric = metrics.load("fed", engines, hypotheses=str(own), history=2)
+        assert metric.dimensions("turn")[-2:] == ("own", "overall")
+        assert metric.dimensions("dialogue") == ("whole", "overall")
+        signatures.add(metric.signature)
+    assert len(signatures) == 2, "other hypotheses under the same name are other numbers"
+    with pytest.raises(CauserieError, match="average is sequence or hypothesis, not 'token'"):
+        metrics.load("cpmi", engines, average="token")
+    for history in (0, -1, 1.5, True, "all"):
+        with pytest.raises(CauserieError, match="history is a number of turns from 1, not"):
+            metrics.load("cpmi-sym", engines, history=history)
+
+
+def test_statistics_put_all_dimensions_on_one_scale(engines, tmp_path):
+    human = {"mean": -0.5, "deviation": 0.25}
+    content = {"cpmi": {"turn": {"both": human, "negative-only": human}, "dialogue": {}}}
+    path = tmp_path / "human.json"
+    path.write_text(json.dumps(content))
+    metric = Cpmi(engines, statistics=path)
+    assert metric.signature != Cpmi(engines).signature
+    [(both, negative, _, overall)] = metric.score_exchanges([Exchange(LONG, 5)])
+    assert overall.value == pytest.approx(((both.value + negative.value) / 2 + 0.5) / 0.25)
+    [(_, overall)] = metric.score_dialogues([LONG])
+    assert overall.reason == "no dimension has statistics"
+
+
+def test_no_dimension_with_both_sides(engines, tmp_path):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"turn": {"both": {"negative": ["Hm."]}}}))
+    [(*rest, overall)] = Fed(engines, hypotheses=path).score_exchanges([Exchange(LONG, 5)])
+    assert all(score.value is not None for score in rest)
+    assert overall.reason == "no dimension has positive and negative follow-ups"

@@ -1,0 +1,96 @@
+"""What is trained on: reading, holding out, batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causerie.dialogue import Dialogue, Turn
+from causerie.errors import CauserieError
+from causerie.io import Rejected
+from causerie.training.corpus import Batches, Corpus
+
+
+def dialogue(name: str, turns: int = 2) -> Dialogue:
+    return Dialogue(name, tuple(Turn("AB"[i % 2], f"{name} {i}") for i in range(turns)))
+
+
+def corpus(*sizes: int) -> Corpus:
+    return Corpus(
+        tuple(tuple(dialogue(f"{s}/{i}") for i in range(size)) for s, size in enumerate(sizes))
+    )
+
+
+def test_reads_every_format_and_reports_bad_records(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"id": "a", "turns": [{"speaker": s, "text": s} for s in "ABA"]}),
+        "{broken",
+        json.dumps({"id": "short", "turns": [{"speaker": "A", "text": "alone"}]}),
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "b.csv").write_text('context,response\n"Hi\nHello",How are you?\n')
+    bad: list[Rejected] = []
+    read = Corpus.read([tmp_path / "a.jsonl", tmp_path / "b.csv"], bad.append)
+    assert [[len(d.turns) for d in source] for source in read.sources] == [[3], [3]]
+    assert [record.line for record in bad] == [2]
+    assert len(read) == 2
+    assert len(read.exchanges) == 4
+
+
+def test_a_file_without_dialogues_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"turns": [{"speaker": "A", "text": "alone"}]}\n')
+    with pytest.raises(CauserieError, match="no dialogue of at least two turns"):
+        Corpus.read([tmp_path / "a.jsonl"])
+
+
+@given(st.lists(st.integers(2, 90), min_size=1, max_size=3), st.integers(0, 9))
+def test_split_loses_and_doubles_nothing(sizes: list[int], seed: int) -> None:
+    whole = corpus(*sizes)
+    kept, held = whole.split(seed)
+    names = [d.id for d in kept.dialogues] + [d.id for d in held.dialogues]
+    assert sorted(names) == sorted(d.id for d in whole.dialogues)
+    assert [len(s) for s in held.sources] == [max(1, size // 20) for size in sizes]
+    assert whole.split(seed) == (kept, held)
+
+
+def test_one_dialogue_cannot_be_split() -> None:
+    with pytest.raises(CauserieError, match="--valid"):
+        corpus(1).split(0)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.integers(1, 9), st.integers(0, 5))
+def test_batches_are_of_one_source_and_the_same_whenever_asked(
+    sizes: list[int], size: int, seed: int
+) -> None:
+    batches = Batches(corpus(*sizes), size, seed)
+    order = list(range(2 * len(batches)))
+    first = {i: [d.id for d in batches[i]] for i in order}
+    again = {i: [d.id for d in Batches(corpus(*sizes), size, seed)[i]] for i in reversed(order)}
+    assert first == again
+    for names in first.values():
+        assert len({name.split("/")[0] for name in names}) == 1
+        assert len(set(names)) == len(names) <= size
+    epoch = [name for i in range(len(batches)) for name in first[i]]
+    assert len(set(epoch)) == len(epoch)
+    assert len(epoch) == sum(n if n < size else n // size * size for n in sizes)
+
+
+def test_epochs_differ() -> None:
+    batches = Batches(corpus(64), 8, 0)
+    first = [[d.id for d in batches[i]] for i in range(8)]
+    second = [[d.id for d in batches[i]] for i in range(8, 16)]
+    assert first != second
+
+
+def test_hash_is_of_the_words_alone() -> None:
+    one = Corpus(((Dialogue("x", (Turn("A", "hi"), Turn("B", "ho"))),),))
+    renamed = Corpus(((Dialogue("y", (Turn("A", "hi"), Turn("B", "ho"))),),))
+    changed = Corpus(((Dialogue("x", (Turn("A", "hi"), Turn("B", "hop"))),),))
+    moved = Corpus(((Dialogue("x", (Turn("A", "h"), Turn("B", "iho"))),),))
+    assert one.sha256 == renamed.sha256
+    assert len({one.sha256, changed.sha256, moved.sha256}) == 3

@@ -1,0 +1,136 @@
+"""The loop against plain torch, and a killed run against one that was not."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from causerie.errors import CauserieError
+from causerie.training.config import LoopConfig
+from causerie.training.loop import Progress, Task, fit
+
+
+class Line(Task):
+    """Fits y = 3x - 1 with dropout, so that random numbers matter."""
+
+    def __init__(self, scores: list[float] | None = None) -> None:
+        torch.manual_seed(1)
+        self.module = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 1))
+        self._scores = iter(scores) if scores else None
+
+    def batch(self, index: int) -> tuple[Tensor, Tensor]:
+        x = torch.randn(16, 1, generator=torch.Generator().manual_seed(index))
+        return x, 3 * x - 1
+
+    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        x, y = batch
+        return nn.functional.mse_loss(self.module(x), y)
+
+    def validate(self) -> dict[str, float]:
+        if self._scores:
+            return {"score": next(self._scores)}
+        x, y = self.batch(10**6)
+        return {"negative_error": -nn.functional.mse_loss(self.module(x), y).item()}
+
+
+CONFIG = LoopConfig(steps=60, learning_rate=0.01, warmup_steps=5, validate_every=20)
+
+
+def weights(task: Task) -> list[Tensor]:
+    return [p.detach().clone() for p in task.module.parameters()]
+
+
+def test_learns(tmp_path: Path) -> None:
+    task = Line()
+    before = task.validate()["negative_error"]
+    progress = fit(task, LoopConfig(steps=300, learning_rate=0.02, warmup_steps=10), tmp_path)
+    assert progress.best["negative_error"] > before / 5
+    assert task.validate() == progress.best
+
+
+def test_equals_a_naive_loop(tmp_path: Path) -> None:
+    task = Line()
+    config = LoopConfig(steps=7, learning_rate=0.01, warmup_steps=2, accumulate=2, clip=0.5, seed=3)
+    fit(task, config, tmp_path)
+
+    naive = Line()
+    optimizer = torch.optim.AdamW(naive.module.parameters(), lr=0.01, weight_decay=0.01)
+    for step in range(7):
+        factor = (step + 1) / 3 if step < 2 else (7 - step) / 5
+        optimizer.param_groups[0]["lr"] = 0.01 * factor
+        torch.manual_seed(3 * 1_000_003 + step)
+        naive.module.train()
+        optimizer.zero_grad()
+        for part in range(2):
+            (naive.loss(naive.batch(2 * step + part)) / 2).backward()
+        nn.utils.clip_grad_norm_(naive.module.parameters(), 0.5)
+        optimizer.step()
+    for ours, theirs in zip(weights(task), weights(naive), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("dies_at", [1, 19, 20, 33, 59])
+def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path, dies_at: int) -> None:
+    whole = Line()
+    expected = fit(whole, CONFIG, tmp_path / "whole")
+
+    def die(progress: Progress) -> None:
+        if progress.step == dies_at:
+            raise KilledError
+
+    folder = tmp_path / "broken"
+    with pytest.raises(KilledError):
+        fit(Line(), CONFIG, folder, checkpoint_minutes=0, watch=die)
+    resumed = Line()
+    progress = fit(resumed, CONFIG, folder, resume=True)
+    assert progress == expected
+    for ours, theirs in zip(weights(resumed), weights(whole), strict=True):
+        assert torch.equal(ours, theirs)
+    read = [(tmp_path / n / "metrics.jsonl").read_text() for n in ("whole", "broken")]
+    assert read[0] == read[1]
+
+
+def test_best_weights_are_kept_and_patience_stops(tmp_path: Path) -> None:
+    task = Line(scores=[0.1, 0.5, 0.4, 0.3, 0.9])
+    seen: list[Tensor] = []
+
+    def remember(progress: Progress) -> None:
+        if progress.step == 40:
+            seen.extend(weights(task))
+
+    config = LoopConfig(steps=100, warmup_steps=0, validate_every=20, patience=2)
+    progress = fit(task, config, tmp_path, watch=remember)
+    assert (progress.step, progress.best_step, progress.best) == (80, 40, {"score": 0.5})
+    for ours, best in zip(weights(task), seen, strict=True):
+        assert torch.equal(ours, best)
+
+
+def test_other_settings_or_a_damaged_checkpoint_are_said(tmp_path: Path) -> None:
+    fit(Line(), CONFIG, tmp_path)
+    with pytest.raises(CauserieError, match="add --resume"):
+        fit(Line(), CONFIG, tmp_path)
+    with pytest.raises(CauserieError, match="other settings"):
+        fit(Line(), LoopConfig(steps=61), tmp_path, resume=True)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"no")
+    with pytest.raises(CauserieError, match="damaged"):
+        fit(Line(), CONFIG, tmp_path, resume=True)
+
+
+def test_log_and_picture(tmp_path: Path) -> None:
+    fit(Line(), CONFIG, tmp_path)
+    entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [e["step"] for e in entries if "loss" in e] == list(range(1, 61))
+    assert [e["step"] for e in entries if "loss" not in e] == [20, 40, 60]
+    assert all(math.isfinite(e["loss"]) for e in entries if "loss" in e)
+    picture = ElementTree.parse(tmp_path / "curve.svg").getroot()
+    assert len(picture.findall("{http://www.w3.org/2000/svg}polyline")) == 2
