@@ -239,6 +239,7 @@ def _score_chunk(
 
 
 def _score(metric: Metric, items: Sequence[Item], level: Level) -> list[Scores]:
+    metric.explain = False
     if level == "turn":
         return metric.score_exchanges([i for i in items if isinstance(i, Exchange)])
     dialogues = [i for i in items if isinstance(i, Dialogue)]

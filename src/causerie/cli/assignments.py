@@ -26,6 +26,18 @@ def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
     return options
 
 
+def metric_variant(text: str) -> tuple[str, dict[str, Any]]:
+    """`density:distance=classifier` gives `("density", {"distance": "classifier"})`."""
+    name, *assignments = text.split(":")
+    options = {}
+    for assignment in assignments:
+        option, equals, value = assignment.partition("=")
+        if not (equals and option):
+            raise CauserieError(f"{text}: write METRIC:OPTION=VALUE")
+        options[option.replace("-", "_")] = _value(value)
+    return name, options
+
+
 def configure(config: type[Config], assignments: list[str]) -> Config:
     """A configuration with `key=value` in place of some of its defaults."""
     known = {field.name: field for field in fields(config)}

@@ -23,10 +23,10 @@ from causerie.errors import CauserieError
 from causerie.metrics.density import Density
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS
-from causerie.metrics.density.ranking import ranking_items, true_ranks, with_response
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.training.candidates import ranking_items, with_response
 from causerie.training.corpus import Corpus
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -89,7 +89,7 @@ def test_learns_to_rank(metric: Density, held_out: Corpus) -> None:
     if metric.artifact.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
     items = ranking_items(held_out.exchanges, 0)
-    ranks = true_ranks(metric.extractor, items)
+    ranks = metric.extractor.true_ranks(items)
     assert (ranks == 1).mean() > 3 / 16
     assert ranks.mean() < 6
     random_ones = values(metric, [item[1] for item in items])

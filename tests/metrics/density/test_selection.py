@@ -13,8 +13,8 @@ from causerie.dialogue import Dialogue, Turn
 from causerie.engines import Engines, Settings
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
-from causerie.metrics.density.ranking import ranking_items, with_response
 from causerie.metrics.density.selection import SELECTIONS, Selection
+from causerie.training.candidates import ranking_items, with_response
 from causerie.training.corpus import Corpus
 
 

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
 from causerie.metrics.density.network import Head, TowersHead
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from causerie.engines.encoder import Encoder, EncoderInput, Floats
     from causerie.metrics.density.config import DensityConfig
 
@@ -30,6 +33,12 @@ class Extractor(ABC):
     @abstractmethod
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
         """One row per exchange; every exchange has a context."""
+
+    def true_ranks(self, items: Sequence[Sequence[Exchange]]) -> NDArray[np.int_]:
+        """Rank of the first of each item by the classifier; ties count against it."""
+        logits = self.logits(self.features([exchange for item in items for exchange in item]))
+        parts = np.split(logits, np.cumsum([len(item) for item in items])[:-1])
+        return np.array([1 + int((part[1:] >= part[0]).sum()) for part in parts])
 
     def logits(self, features: Floats) -> Floats:
         """The classifier's own score of each row."""

@@ -16,8 +16,8 @@ from causerie.engines.encoder import EncoderInput, pool
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
-from causerie.metrics.density.ranking import ranking_items, true_ranks
 from causerie.training.attacks import corrupt
+from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.loop import Task
 
@@ -69,7 +69,7 @@ class Selection(Task):
 
     def validate(self) -> dict[str, float]:
         self.encoder.forget()  # what it remembers is from other weights
-        ranks = true_ranks(self.extractor, self.valid)
+        ranks = self.extractor.true_ranks(self.valid)
         return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
     @abstractmethod

@@ -15,11 +15,11 @@ from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
 from causerie.metrics.density.gaussian import Gaussian, Moments
-from causerie.metrics.density.ranking import ranking_items, true_ranks, with_response
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, quantiles_of
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.attacks import ATTACKS
+from causerie.training.candidates import ranking_items, with_response
 from causerie.training.corpus import Corpus
 from causerie.training.loop import fit
 
@@ -196,7 +196,7 @@ def measure(
     extractor: Extractor, gaussian: Gaussian, exchanges: Sequence[Exchange], seed: int
 ) -> dict[str, Any]:
     """R@1 and MRR (1 of 16), and how often a corrupted response scores below the true one."""
-    ranks = true_ranks(extractor, ranking_items(exchanges, seed))
+    ranks = extractor.true_ranks(ranking_items(exchanges, seed))
     results: dict[str, Any] = {
         "R@1 of 16": f"{(ranks == 1).mean():.4f}",
         "MRR of 16": f"{(1 / ranks).mean():.4f}",

@@ -1,23 +1,17 @@
-"""How well the true response is told from others: R@1 and MRR, one of sixteen."""
+"""One true response among others: what selection is trained on and measured with."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from causerie.dialogue import Dialogue, Exchange, Turn
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from causerie.metrics.density.extractor import Extractor
 
 CANDIDATES = 16
 
 
 def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchange]]:
-    """Each exchange, and beside it 15 with responses of other dialogues in its place.
+    """Each exchange, and after it 15 with responses of other dialogues in its place.
 
     A response that has the true one's text is not drawn; where there are no other dialogues
     to draw from, there are fewer candidates.
@@ -42,12 +36,3 @@ def with_response(exchange: Exchange, text: str) -> Exchange:
     response = Turn(exchange.response.speaker, text, exchange.response.role)
     turns = (*exchange.context, response)
     return Exchange(Dialogue(exchange.dialogue.id, turns), exchange.turn)
-
-
-def true_ranks(extractor: Extractor, items: Sequence[Sequence[Exchange]]) -> NDArray[Any]:
-    """Rank of the true response, which is the first, by the classifier; ties count against it."""
-    import numpy as np
-
-    logits = extractor.logits(extractor.features([e for item in items for e in item]))
-    parts = np.split(logits, np.cumsum([len(item) for item in items])[:-1])
-    return np.array([1 + int((part[1:] >= part[0]).sum()) for part in parts])

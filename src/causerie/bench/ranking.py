@@ -1,0 +1,176 @@
+"""Does a metric find the human response among random ones? A test that needs no judgements.
+
+Of dialogues between people, every metric scores the true response and 15 responses of other
+dialogues in its place. R@1 is the share of contexts whose true response scores best, MRR the
+mean of 1 / its rank; ties count against it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from causerie._version import __version__
+from causerie.bench.scores import ScoreStore, score_items
+from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
+from causerie.bench.statistics.estimate import FloatArray
+from causerie.metrics.base import Metric
+from causerie.training.candidates import CANDIDATES, ranking_items
+from causerie.training.corpus import Corpus
+
+_UNSCORED = "no true response has a score"
+
+
+@dataclass(frozen=True)
+class RankedColumn:
+    """How one column of one metric ranks the true responses."""
+
+    name: str
+    recall: Estimate
+    """R@1."""
+    mrr: Estimate
+    above_random: Estimate
+    """Share of true responses above one random response, ties counting half."""
+    true: tuple[float, ...]
+    """Scores of true responses, higher is better."""
+    random: tuple[float, ...]
+    """Of one random response for each."""
+
+
+@dataclass(frozen=True)
+class RankingResult:
+    """Every column on the same items."""
+
+    signature: str
+    items: int
+    of_items: int
+    """How many there were to choose from."""
+    columns: tuple[RankedColumn, ...]
+
+
+def run_ranking(
+    metrics: Mapping[str, Metric],
+    files: Sequence[Path],
+    store: ScoreStore,
+    *,
+    max_items: int = 1000,
+    seed: int = 0,
+    resamples: int = 1000,
+    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+) -> RankingResult:
+    """Rank the true responses of dialogues in files; `metrics` by the name they are shown with.
+
+    Exchanges and random responses are drawn with the seed; intervals are clustered by dialogue.
+    """
+    corpus = Corpus.read(files)
+    exchanges = corpus.exchanges
+    chosen = random.Random(seed).sample(exchanges, min(max_items, len(exchanges)))
+    items = ranking_items(chosen, seed)
+    flat = [exchange for item in items for exchange in item]
+    stops = np.cumsum([len(item) for item in items])[:-1]
+    clusters = [id(exchange.dialogue) for exchange in chosen]
+    columns = []
+    for name, metric in metrics.items():
+        scored = score_items(metric, flat, store, lambda d, t, n=name: watch(n, d, t))  # type: ignore[misc]
+        values = scored.values if metric.higher_is_better else -scored.values
+        for column, row in zip(scored.columns, values, strict=True):
+            shown = name if len(scored.columns) == 1 else column.replace(metric.name, name, 1)
+            columns.append(_ranked(shown, np.split(row, stops), clusters, resamples, seed))
+    signature = " ".join(
+        [
+            f"causerie|{__version__}",
+            f"seed|{seed}",
+            f"data|{corpus.sha256[:12]}",
+            *(metric.signature for metric in metrics.values()),
+        ]
+    )
+    return RankingResult(signature, len(items), len(exchanges), tuple(columns))
+
+
+def _ranked(
+    name: str, items: Sequence[FloatArray], clusters: Sequence[int], resamples: int, seed: int
+) -> RankedColumn:
+    """`items` hold the scores of an item's candidates, the true response's first."""
+    true = np.array([scores[0] for scores in items])
+    other = np.array([scores[1] if len(scores) > 1 else np.nan for scores in items])
+    rank = np.array([1.0 + (scores[1:] >= scores[0]).sum() for scores in items])
+    rank[np.isnan(true)] = np.nan  # what has no score has no rank; a candidate without one loses
+    rows = np.array([rank == 1, 1 / rank, (np.sign(true - other) + 1) / 2], dtype=np.float64)
+    rows[0, np.isnan(rank)] = np.nan
+    estimates = [
+        Estimate.of(np.nanmean(row) if n else np.nan, n, None if n else _UNSCORED)
+        for row in rows
+        for n in [int((~np.isnan(row)).sum())]
+    ]
+    statistic = mean_of_clusters(rows, clusters)
+    recall, mrr, above = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
+    both = ~np.isnan(true) & ~np.isnan(other)
+    return RankedColumn(name, recall, mrr, above, tuple(true[both]), tuple(other[both]))
+
+
+def ranking_markdown(result: RankingResult) -> str:
+    """A table of columns by R@1, MRR and the share above one random response."""
+    lines = [
+        f"## The human response among {CANDIDATES - 1} random ones",
+        "",
+        f"{result.items:,} of {result.of_items:,} exchanges between people, with 95% intervals.",
+        "",
+        f"| metric | R@1 of {CANDIDATES} | MRR | above one random response |",
+        "|---|--:|--:|--:|",
+    ]
+    for column in result.columns:
+        cells = [_cell(e) for e in (column.recall, column.mrr, column.above_random)]
+        lines.append(f"| {' | '.join([column.name, *cells])} |")
+    return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])
+
+
+def _cell(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+WIDTH, HEIGHT, BINS = 640, 150, 60
+
+
+def ranking_picture(result: RankingResult) -> str:
+    """Of every column the distributions of true and of random responses, as SVG."""
+    shown = [column for column in result.columns if column.true]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(shown)}" '
+        'font-family="sans-serif" font-size="12">'
+        f'<rect width="{WIDTH}" height="{HEIGHT * len(shown)}" fill="white"/>'
+    ]
+    for number, column in enumerate(shown):
+        parts.append(f'<g transform="translate(0 {HEIGHT * number})">{_histograms(column)}</g>')
+    return "".join([*parts, "</svg>\n"])
+
+
+def _histograms(column: RankedColumn) -> str:
+    both = np.array([*column.true, *column.random])
+    low, high = np.quantile(both, [0.005, 0.995])
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    counts = {
+        colour: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+        for colour, values in (("#4477aa", column.true), ("#ee6677", column.random))
+    }
+    tallest, step, floor = max(map(np.max, counts.values())), (WIDTH - 40) / BINS, HEIGHT - 26
+    bars = [
+        f'<path fill="{colour}" fill-opacity="0.55" d="M20,{floor}'
+        + "".join(f"V{floor - (floor - 24) * count / tallest:.1f}h{step:.2f}" for count in heights)
+        + f'V{floor}Z"/>'
+        for colour, heights in counts.items()
+    ]
+    return (
+        f'<text x="20" y="16">{escape(column.name)}: '
+        '<tspan fill="#4477aa">human</tspan> and <tspan fill="#ee6677">random</tspan> responses'
+        f'</text>{"".join(bars)}<text x="20" y="{HEIGHT - 10}">{edges[0]:.3g}</text>'
+        f'<text x="{WIDTH - 20}" y="{HEIGHT - 10}" text-anchor="end">{edges[-1]:.3g}</text>'
+    )
