@@ -15,8 +15,9 @@ from causerie.bench.ranking import ranking_markdown, ranking_picture, run_rankin
 from causerie.bench.scores import ScoreStore
 from causerie.dialogue import Exchange
 from causerie.engines import Engines
+from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score, Scores
-from causerie.training.candidates import ranking_items
+from causerie.training.candidates import corpus_items, ranking_items
 from causerie.training.corpus import Corpus
 
 
@@ -63,7 +64,7 @@ def test_ranks_by_hand(talks: Path, tmp_path: Path) -> None:
     engines = Engines()
     metrics = {"mine": Alike(engines), "worst": Unlike(engines), "none": Silent(engines)}
     with ScoreStore(tmp_path / "scores.sqlite") as store:
-        result = run_ranking(metrics, [talks], store, max_items=40)
+        result = run_ranking(metrics, Corpus.read([talks]), store, max_items=40)
     assert (result.items, result.of_items) == (40, 40)
     mine, worst, none = result.columns
     # thirty are found at once; ten share no word, so all 15 others tie with them
@@ -85,15 +86,28 @@ def test_ranks_by_hand(talks: Path, tmp_path: Path) -> None:
 def test_sample_is_drawn_with_the_seed(talks: Path, tmp_path: Path) -> None:
     metrics = {"mine": Alike(Engines())}
     with ScoreStore(tmp_path / "scores.sqlite") as store:
-        runs = [run_ranking(metrics, [talks], store, max_items=9, seed=s) for s in (1, 1, 2)]
+        corpus = Corpus.read([talks])
+        runs = [run_ranking(metrics, corpus, store, max_items=9, seed=s) for s in (1, 1, 2)]
     assert runs[0] == runs[1]
     assert runs[0].columns != runs[2].columns
     assert runs[0].items == 9
 
 
 def test_few_dialogues_give_fewer_candidates(talks: Path) -> None:
-    exchanges = Corpus.read([talks]).exchanges[:1]
-    assert [len(item) for item in ranking_items(exchanges, 0)] == [1]
+    exchanges = Corpus.read([talks]).exchanges
+    assert [len(item) for item in ranking_items(exchanges, 0)] == [16] * 40
+    assert all(len(item) > 1 for item in ranking_items(exchanges[:2], 0))
+    assert ranking_items(exchanges[:1], 0) == []
+
+
+def test_candidates_are_of_the_same_file(talks: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(talks.read_text().replace("yes", "no"))
+    for true, *drawn in corpus_items(Corpus.read([talks, other]), 30, 0):
+        word = true.response.text.split()[0]
+        assert {e.response.text.split()[0] for e in drawn} == {word}
+    with pytest.raises(CauserieError, match="no others"):
+        corpus_items(Corpus((Corpus.read([talks]).sources[0][:1],)), None, 0)
 
 
 def test_command(talks: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,30 @@ def test_replaces_an_artifact_but_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(CauserieError, match="is no artifact"):
         artifact().save(tmp_path / "diary")
     assert (tmp_path / "diary" / "monday.txt").read_text() == "dear diary"
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(CauserieError, match="is no artifact"):
+        artifact().save(tmp_path / "bert")
+    (tmp_path / "empty").mkdir()
+    artifact().save(tmp_path / "empty")
+    assert same(load_artifact(str(tmp_path / "empty"), "example"), artifact())
+
+
+def test_a_failed_swap_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact().save(tmp_path / "a")
+    replaced = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if str(source).endswith(".tmp"):
+            raise OSError("Input/output error")
+        replaced(source, target)
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        replace(artifact(), card="new").save(tmp_path / "a")
+    monkeypatch.undo()
+    assert load_artifact(str(tmp_path / "a"), "example").card == "# example\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
 def test_foreign_ones_are_refused(tmp_path: Path) -> None:

@@ -47,19 +47,35 @@ def test_a_file_without_dialogues_is_said(tmp_path: Path) -> None:
         Corpus.read([tmp_path / "a.jsonl"])
 
 
-@given(st.lists(st.integers(2, 90), min_size=1, max_size=3), st.integers(0, 9))
+@given(st.lists(st.integers(8, 400), min_size=1, max_size=3), st.integers(0, 9))
 def test_split_loses_and_doubles_nothing(sizes: list[int], seed: int) -> None:
     whole = corpus(*sizes)
     kept, held = whole.split(seed)
     names = [d.id for d in kept.dialogues] + [d.id for d in held.dialogues]
     assert sorted(names) == sorted(d.id for d in whole.dialogues)
-    assert [len(s) for s in held.sources] == [max(1, size // 20) for size in sizes]
+    assert [len(s) for s in held.sources] == [max(s // 20, min(16, s // 4)) for s in sizes]
     assert whole.split(seed) == (kept, held)
 
 
-def test_one_dialogue_cannot_be_split() -> None:
+def test_a_few_dialogues_cannot_be_split() -> None:
     with pytest.raises(CauserieError, match="--valid"):
-        corpus(1).split(0)
+        corpus(7).split(0)
+
+
+def said(*texts: str) -> Dialogue:
+    return Dialogue(texts[0], tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
+
+
+def test_dialogues_that_share_an_exchange_are_left_out() -> None:
+    held = Corpus(((said("Hi.", "Where did you go last summer?", "To the lake, as always."),),))
+    copy = said("Hey!", "where did you go last summer", "To the lake... as always!", "Nice.")
+    swapped = said("To the lake, as always.", "Where did you go last summer?")
+    short = said("Hi.", "Hi.", "Thanks.")
+    other = said("Thanks.", "What a day!")
+    kept = Corpus(((copy, swapped), (short, other))).without(held)
+    assert kept.sources == ((swapped,), (short, other))
+    common = Corpus(((said("Thanks.", "You are welcome."),),))
+    assert len(Corpus(((said("Thanks.", "You are welcome."),),)).without(common)) == 1
 
 
 @settings(deadline=None)
@@ -93,4 +109,5 @@ def test_hash_is_of_the_words_alone() -> None:
     changed = Corpus(((Dialogue("x", (Turn("A", "hi"), Turn("B", "hop"))),),))
     moved = Corpus(((Dialogue("x", (Turn("A", "h"), Turn("B", "iho"))),),))
     assert one.sha256 == renamed.sha256
+    assert Corpus((*one.sources, *one.sources)).sha256 != Corpus((one.sources[0] * 2,)).sha256
     assert len({one.sha256, changed.sha256, moved.sha256}) == 3

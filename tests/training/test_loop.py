@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from causerie.errors import CauserieError
@@ -56,13 +57,15 @@ def test_learns(tmp_path: Path) -> None:
 
 def test_equals_a_naive_loop(tmp_path: Path) -> None:
     task = Line()
-    config = LoopConfig(steps=7, learning_rate=0.01, warmup_steps=2, accumulate=2, clip=0.5, seed=3)
+    config = LoopConfig(
+        steps=21, learning_rate=0.01, warmup_steps=2, accumulate=2, clip=0.5, seed=3
+    )
     fit(task, config, tmp_path)
 
     naive = Line()
     optimizer = torch.optim.AdamW(naive.module.parameters(), lr=0.01, weight_decay=0.01)
-    for step in range(7):
-        factor = (step + 1) / 3 if step < 2 else (7 - step) / 5
+    for step in range(21):
+        factor = (step + 1) / 3 if step < 2 else (21 - step) / 19
         optimizer.param_groups[0]["lr"] = 0.01 * factor
         torch.manual_seed(3 * 1_000_003 + step)
         naive.module.train()
@@ -134,3 +137,28 @@ def test_log_and_picture(tmp_path: Path) -> None:
     assert all(math.isfinite(e["loss"]) for e in entries if "loss" in e)
     picture = ElementTree.parse(tmp_path / "curve.svg").getroot()
     assert len(picture.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+
+
+def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
+    class Broken(Line):
+        def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+            return super().loss(batch) * math.nan
+
+    with pytest.raises(CauserieError, match="loss is nan at step 1: lower learning_rate"):
+        fit(Broken(), CONFIG, tmp_path)
+
+
+def test_equal_scores_are_decided_by_the_next() -> None:
+    progress = Progress(steps=3)
+    assert progress.validated({"r@1": 0.5, "mrr": 0.6})
+    assert not progress.validated({"r@1": 0.5, "mrr": 0.6})
+    assert progress.validated({"r@1": 0.5, "mrr": 0.7})
+    assert not progress.validated({"r@1": 0.4, "mrr": 0.9})
+
+
+@pytest.mark.parametrize("file", ["checkpoint.safetensors", "best.safetensors"])
+def test_files_without_what_they_should_hold_are_damaged(tmp_path: Path, file: str) -> None:
+    fit(Line(), CONFIG, tmp_path)
+    save_file({"other": torch.ones(1)}, tmp_path / file)
+    with pytest.raises(CauserieError, match="is damaged"):
+        fit(Line(), CONFIG, tmp_path, resume=True)

@@ -7,11 +7,9 @@ mean of 1 / its rank; ties count against it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +18,7 @@ from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
 from causerie.bench.statistics.estimate import FloatArray
 from causerie.metrics.base import Metric
-from causerie.training.candidates import CANDIDATES, ranking_items
+from causerie.training.candidates import CANDIDATES, corpus_items
 from causerie.training.corpus import Corpus
 
 _UNSCORED = "no true response has a score"
@@ -55,7 +53,7 @@ class RankingResult:
 
 def run_ranking(
     metrics: Mapping[str, Metric],
-    files: Sequence[Path],
+    corpus: Corpus,
     store: ScoreStore,
     *,
     max_items: int = 1000,
@@ -63,17 +61,14 @@ def run_ranking(
     resamples: int = 1000,
     watch: Callable[[str, float, float], None] = lambda what, done, total: None,
 ) -> RankingResult:
-    """Rank the true responses of dialogues in files; `metrics` by the name they are shown with.
+    """Rank the true responses of dialogues; `metrics` by the name they are shown with.
 
     Exchanges and random responses are drawn with the seed; intervals are clustered by dialogue.
     """
-    corpus = Corpus.read(files)
-    exchanges = corpus.exchanges
-    chosen = random.Random(seed).sample(exchanges, min(max_items, len(exchanges)))
-    items = ranking_items(chosen, seed)
+    items = corpus_items(corpus, max_items, seed)
     flat = [exchange for item in items for exchange in item]
     stops = np.cumsum([len(item) for item in items])[:-1]
-    clusters = [id(exchange.dialogue) for exchange in chosen]
+    clusters = [id(item[0].dialogue) for item in items]
     columns = []
     for name, metric in metrics.items():
         scored = score_items(metric, flat, store, lambda d, t, n=name: watch(n, d, t))  # type: ignore[misc]
@@ -85,11 +80,12 @@ def run_ranking(
         [
             f"causerie|{__version__}",
             f"seed|{seed}",
+            f"max-items|{max_items}",
             f"data|{corpus.sha256[:12]}",
             *(metric.signature for metric in metrics.values()),
         ]
     )
-    return RankingResult(signature, len(items), len(exchanges), tuple(columns))
+    return RankingResult(signature, len(items), len(corpus.exchanges), tuple(columns))
 
 
 def _ranked(

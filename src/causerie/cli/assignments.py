@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from causerie.errors import CauserieError
 
@@ -38,10 +49,13 @@ def metric_variant(text: str) -> tuple[str, dict[str, Any]]:
     return name, options
 
 
-def configure(config: type[Config], assignments: list[str]) -> Config:
-    """A configuration with `key=value` in place of some of its defaults."""
-    known = {field.name: field for field in fields(config)}
-    values: dict[str, Any] = {}
+def configure(
+    config: type[Config], assignments: list[str], defaults: Mapping[str, Any] | None = None
+) -> Config:
+    """A configuration with `key=value` in place of some of its defaults, or of these."""
+    known = [field.name for field in fields(config)]
+    hints = get_type_hints(config)
+    values: dict[str, Any] = dict(defaults or {})
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         key = key.replace("-", "_")
@@ -49,15 +63,30 @@ def configure(config: type[Config], assignments: list[str]) -> Config:
             raise CauserieError(f"--set {assignment}: write KEY=VALUE")
         if key not in known:
             raise CauserieError(f"--set {assignment}: the settings are {', '.join(known)}")
-        value, default = _value(text), known[key].default
-        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value, kinds = _value(text), _kinds(hints[key])
+        if float in kinds and type(value) is int:
             value = float(value)
-        if default is not None and type(value) is not type(default):
-            raise CauserieError(
-                f"--set {assignment}: {key} is {_article(type(default))}, as in {key}={default}"
-            )
+        if value not in kinds and type(value) not in kinds:
+            allowed = " or ".join(_NAMES.get(kind, str(kind)) for kind in kinds)
+            raise CauserieError(f"--set {assignment}: {key} is {allowed}")
         values[key] = value
     return config(**values)
+
+
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "null",
+}
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """Types, and values of a Literal, that a setting can have."""
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
+    return get_args(hint) if get_origin(hint) is Literal else (hint,)
 
 
 def _value(text: str) -> Any:
@@ -65,8 +94,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _article(kind: type) -> str:
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
-    return names[kind]

@@ -317,6 +317,7 @@ def rank(
     from causerie.engines import Engines, Settings
     from causerie.io import write_whole
     from causerie.metrics import load
+    from causerie.training.corpus import Corpus
 
     engines = Engines(
         Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
@@ -324,9 +325,11 @@ def rank(
     chosen = {}
     for variant in filter(None, map(str.strip, metrics.split(","))):
         name, assigned = metric_variant(variant)
-        chosen[variant.replace(name, Path(name).name, 1)] = load(name, engines, **assigned)
+        short = variant.replace(name, Path(name).name, 1)
+        chosen[variant if short in chosen else short] = load(name, engines, **assigned)
+    corpus = Corpus.read(data, lambda record: console.print(plain(f"skipped {record}")))
     with ScoreStore(scores) as store, _progress() as watch:
-        result = run_ranking(chosen, data, store, max_items=max_items, seed=seed, watch=watch)
+        result = run_ranking(chosen, corpus, store, max_items=max_items, seed=seed, watch=watch)
     typer.echo(ranking_markdown(result))
     if out:
         write_whole(out / "ranking.md", ranking_markdown(result))

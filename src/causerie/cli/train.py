@@ -36,7 +36,9 @@ def train(
     licence: Annotated[str, typer.Option(help="Of the data, for the card.")] = "not stated",
     init: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Start from the weights of an artifact: a name or a folder."),
+        typer.Option(
+            help="Start from the weights and the settings of an artifact: a name or a folder."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
@@ -54,7 +56,7 @@ def train(
 
     **Examples**
 
-        causerie train density --data chats.jsonl --out my-density
+        causerie train density --init density --data chats.jsonl --out my-density
 
         causerie train density --data chats.jsonl --out my-density --set interaction=towers
         --set tuning=adapter --set pooling=mean --set learning_rate=1e-3 --set epochs=2
@@ -65,6 +67,7 @@ def train(
     from causerie.engines import Engines, Settings
     from causerie.metrics import find
     from causerie.metrics.trained import TrainedMetric, TrainingRun
+    from causerie.models.artifact import check_place, load_artifact
 
     chosen = find(metric)
     if not issubclass(chosen, TrainedMetric):
@@ -78,17 +81,20 @@ def train(
             offline=offline,
         )
     )
+    out = out.resolve()
+    check_place(out)
+    start = load_artifact(init, metric).options if init else None
     folder = out.with_name(out.name + ".training")
     with TrainingDisplay() as display:
         artifact, results = chosen.train(
             engines,
             TrainingRun(
-                config=configure(chosen.config, set_ or []),
+                config=configure(chosen.config, set_ or [], start),
                 data=tuple(data),
                 valid=tuple(valid or ()),
                 folder=folder,
                 licence=licence,
-                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, init),
+                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, init, licence),
                 init=init,
                 resume=resume,
                 watch=display.watch,
@@ -107,12 +113,13 @@ def _recipe(
     sets: list[str],
     encoder: str,
     init: str | None,
+    licence: str,
 ) -> str:
     """The command without folders, which differ from machine to machine."""
     words = ["causerie", "train", metric]
     words += [word for path in data for word in ("--data", path.name)]
     words += [word for path in valid for word in ("--valid", path.name)]
     words += [word for assignment in sets for word in ("--set", assignment)]
-    words += ["--encoder", encoder] if encoder != "default" else []
+    words += ["--encoder", Path(encoder).name] if encoder != "default" else []
     words += ["--init", Path(init).name] if init else []
-    return shlex.join([*words, "--out", metric])
+    return shlex.join([*words, "--licence", licence, "--out", f"my-{metric}"])

@@ -41,15 +41,28 @@ class Engines:
         settings = replace(self.settings, encoder=name) if name else self.settings
         return Encoder.load(self.store, settings)
 
-    def tuned_encoder(self, artifact: Artifact, tuning: Tuning) -> Encoder:
-        """The encoder as an artifact's training left it, shared by all who use the artifact."""
-        if artifact.sha256 not in self._tuned:
+    def tuned_encoder(
+        self, artifact: Artifact, tuning: Tuning, window: int | None = None
+    ) -> Encoder:
+        """The encoder as an artifact's training left it, shared by all who use the artifact.
+
+        `window` is how many tokens it may see at most.
+        """
+        key = f"{artifact.encoder_sha256} {tuning} {window}"
+        if key not in self._tuned:
             from causerie.engines.tuning import tune
 
-            encoder = self.new_encoder(artifact.backbone)
+            encoder = self.new_encoder(self._backbone(artifact))
+            encoder.input.window = min(encoder.input.window, window or encoder.input.window)
             tune(encoder, artifact, tuning)
-            self._tuned[artifact.sha256] = encoder
-        return self._tuned[artifact.sha256]
+            self._tuned[key] = encoder
+        return self._tuned[key]
+
+    def _backbone(self, artifact: Artifact) -> str:
+        """Where it is now: folders move, so `--encoder` may say another place for it."""
+        given = self.settings.encoder != Settings().encoder
+        moved = given and all(artifact.backbone != entry.name for entry in self.store.entries())
+        return self.settings.encoder if moved else artifact.backbone
 
     @cached_property
     def likelihood(self) -> Likelihood:

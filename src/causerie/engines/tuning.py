@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from causerie.errors import CauserieError
+from causerie.models.artifact import damaged
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +30,8 @@ class Tuning:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise CauserieError(f"tuning is {', '.join(get_args(Kind))}, not {self.kind!r}")
+        if self.rank < 1 or (self.layers is not None and self.layers < 1):
+            raise CauserieError("rank and layers are at least 1")
 
     def prepare(self, model: Any) -> Any:
         """The network with just those weights trainable."""
@@ -36,9 +39,9 @@ class Tuning:
             return self._adapted(model)
         model.requires_grad_(self.kind == "full")
         if self.kind == "full" and self.layers is not None:
-            kept = {f"layer.{number}." for number in self._last(model)}
+            last = self._last(model)
             for name, parameter in model.named_parameters():
-                parameter.requires_grad_(any(layer in name for layer in kept))
+                parameter.requires_grad_(any(layer in name for layer in last))
         return model
 
     def weights(self, model: Any) -> dict[str, Tensor]:
@@ -86,16 +89,20 @@ class Tuning:
         """Names of the linear maps in the last layers."""
         from torch import nn
 
-        kept = [f"layer.{number}." for number in self._last(model)]
+        last = self._last(model)
         return [
             name
             for name, module in model.named_modules()
-            if isinstance(module, nn.Linear) and any(layer in name for layer in kept)
+            if isinstance(module, nn.Linear) and any(layer in name for layer in last)
         ]
 
-    def _last(self, model: Any) -> range:
+    def _last(self, model: Any) -> list[str]:
+        """What the names of the last layers' weights contain."""
         count = int(model.config.num_hidden_layers)
-        return range(max(0, count - (self.layers or count)), count)
+        last = [f"layer.{n}." for n in range(max(0, count - (self.layers or count)), count)]
+        if not all(any(layer in name for name, _ in model.named_parameters()) for layer in last):
+            raise CauserieError("the layers of this network are not named as BERT's: tune them all")
+        return last
 
 
 def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning) -> None:
@@ -105,4 +112,7 @@ def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning) -> None:
             f"this artifact of {artifact.metric} was trained on other weights of "
             f"{artifact.backbone}: run `causerie models verify`, or train it again"
         )
-    encoder.model = tuning.restore(encoder.model, artifact.part("encoder"))
+    try:
+        encoder.model = tuning.restore(encoder.model, artifact.part("encoder"))
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise damaged(f"of {artifact.metric}", error) from error

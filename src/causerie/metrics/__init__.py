@@ -9,12 +9,11 @@ from __future__ import annotations
 import inspect
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
-from causerie.models.artifact import CONFIG, metric_of
+from causerie.models.artifact import artifact_folder, metric_of
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -62,8 +61,8 @@ def load(name: str, engines: Engines | None = None, **options: Any) -> Metric:
     given the same `engines` share their networks. Options are the metric's own, as in
     `load("bleu", order=2)`.
     """
-    if name not in names() and (Path(name) / CONFIG).is_file():
-        name, options = metric_of(Path(name)), {"artifact": name, **options}
+    if name not in names() and (folder := artifact_folder(name)):
+        name, options = metric_of(folder), {"artifact": str(folder), **options}
     metric = find(name)
     known = list(inspect.signature(metric).parameters)[1:]
     unknown = sorted(set(options) - set(known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,17 +76,17 @@ class TrainedMetric(Metric):
             f"{key}={value}" for key, value in sorted(self.options.items()) if key != "artifact"
         )
         name = f"{self.name}({options})" if options else self.name
-        return f"{name}@{self.artifact.sha256[:12]}|{self.artifact.backbone}"
+        return f"{name}@{self.artifact.sha256[:12]}"
 
     def calibrated_score(
         self, value: float, table: str, explanation: Mapping[str, Any] | None = None
     ) -> Score:
         """A score with its percentile in one of the artifact's tables of human scores."""
-        score = Score.of(value, explanation)
         quantiles = self.artifact.statistics.get(f"calibration.{table}")
-        if score.value is None or quantiles is None:
-            return score
-        return Score(score.value, percentile_of(value, quantiles.numpy()), explanation)
+        if quantiles is None or not math.isfinite(value):
+            return Score.of(value, explanation)
+        percentile = percentile_of(value, quantiles.numpy())
+        return Score(value, percentile, {"percentile": percentile, **(explanation or {})})
 
 
 def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
@@ -113,7 +114,7 @@ def card(
     if run.init:
         lines.append(f"- its training went on from `{Path(run.init).name}`")
     lines += ["", f"Licence of the data: {run.licence}", "", "## Recipe", ""]
-    lines += ["```", run.recipe, "```", "", "## Results on validation data", ""]
+    lines += ["```", run.recipe, "```", "", "## Facts, and results on validation data", ""]
     lines += ["| what | value |", "|---|---|"]
     lines += [f"| {key} | {value} |" for key, value in results.items()]
     lines += ["", "## Limits", "", *(f"- {limit}" for limit in limits), ""]

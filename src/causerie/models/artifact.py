@@ -61,12 +61,12 @@ class Artifact:
     @cached_property
     def sha256(self) -> str:
         """Of everything that decides a score."""
-        digest = hashlib.sha256(self._config().encode())
-        for tensors in (self.network, self.statistics):
-            for name, tensor in sorted(tensors.items()):
-                digest.update(f"{name}{tuple(tensor.shape)}".encode())
-                digest.update(tensor.contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return _hash(self._config(), {**self.network, **self.statistics})
+
+    @cached_property
+    def encoder_sha256(self) -> str:
+        """Of all that makes its encoder: artifacts with the same one share it."""
+        return _hash(self.backbone_sha256, self.part("encoder"))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The weights whose names begin with `prefix` and a dot, without it, in float32."""
@@ -81,21 +81,26 @@ class Artifact:
         """Write it: whole or not at all; an older artifact in its place is replaced."""
         from safetensors.torch import save_file
 
-        if folder.exists() and not (folder / CONFIG).is_file():
-            raise CauserieError(f"{folder} exists and is no artifact: choose another place")
+        folder = folder.resolve()
+        check_place(folder)
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
             (temporary / CONFIG).write_text(self._config(), encoding="utf-8")
             (temporary / CARD).write_text(self.card, encoding="utf-8")
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
             for name, tensors in ((NETWORK, self.network), (STATISTICS, self.statistics)):
                 save_file({k: t.contiguous() for k, t in tensors.items()}, temporary / name)
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                os.replace(folder, old)
             os.replace(temporary, folder)
         finally:
+            if old.exists() and not folder.exists():
+                os.replace(old, folder)
             shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
 
     def _config(self) -> str:
         config = {
@@ -107,16 +112,38 @@ class Artifact:
         return json.dumps(config, indent=2) + "\n"
 
 
+def _hash(text: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def check_place(folder: Path) -> None:
+    """An artifact can be written there: nothing is, or another artifact to be replaced."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if folder.exists() and not _is_artifact(folder):
+        raise CauserieError(f"{folder} exists and is no artifact: choose another place")
+
+
 def shipped(name: str) -> Path | None:
     """Folder of an artifact that comes with causerie."""
     folder = Path(str(files("causerie").joinpath("artifacts", name)))
     return folder if (folder / CONFIG).is_file() else None
 
 
-def find_artifact(name: str) -> Path:
-    """Folder of a shipped artifact by its name, or of any by its path."""
+def artifact_folder(name: str) -> Path | None:
+    """Folder of a shipped artifact by its name, or of any by its path; None if there is none."""
     folder = shipped(name) or Path(name)
-    if not (folder / CONFIG).is_file():
+    return folder if (folder / CONFIG).is_file() else None
+
+
+def find_artifact(name: str) -> Path:
+    """The same, or an error that says what to do."""
+    folder = artifact_folder(name)
+    if folder is None:
         raise CauserieError(
             f"{name} is no artifact: give the name of a shipped one or a folder that "
             "`causerie train` wrote"
@@ -160,6 +187,14 @@ def damaged(where: str, error: Exception) -> CauserieError:
         f"the artifact {where} is damaged: train it again or reinstall causerie "
         f"({type(error).__name__}: {error})"
     )
+
+
+def _is_artifact(folder: Path) -> bool:
+    try:
+        _read_config(folder)
+    except CauserieError:
+        return False
+    return True
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -56,7 +56,8 @@
     const list = make("dl");
     columns.forEach((column, index) => {
       const percentile = turn.percentiles ? turn.percentiles[index] : null;
-      const beside = percentile === null ? "" : ` (percentile ${Math.round(percentile)})`;
+      const worse = percentile === null ? 0 : 100 - Math.round(percentile);
+      const beside = percentile === null ? "" : ` (worse than ${worse}% of human responses)`;
       list.append(make("dt", "", column.name), make("dd", "", figure(turn.scores[index]) + beside));
     });
     box.append(list);

@@ -23,6 +23,8 @@ class Worst:
     dialogue_id: str
     turn: int | None
     text: str
+    percentile: float | None = None
+    """Share of human responses that score no better."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class ColumnSummary:
         self.squares += delta * (score.value - self.mean)
         self.low, self.high = min(self.low, score.value), max(self.high, score.value)
         if len(self.worst) < WORST or self._rank(score.value) < self._rank(self.worst[-1].value):
-            self.worst.append(_worst(item, score.value))
+            self.worst.append(_worst(item, score.value, score.percentile))
             self.worst.sort(key=lambda w: self._rank(w.value))
             del self.worst[WORST:]
 
@@ -63,10 +65,10 @@ class ColumnSummary:
         return value if self.higher_is_better else -value
 
 
-def _worst(item: Dialogue | Exchange, value: float) -> Worst:
+def _worst(item: Dialogue | Exchange, value: float, percentile: float | None) -> Worst:
     if isinstance(item, Dialogue):
-        return Worst(value, item.id, None, _excerpt(item.turns[-1].text))
-    return Worst(value, item.dialogue.id, item.turn, _excerpt(item.response.text))
+        return Worst(value, item.id, None, _excerpt(item.turns[-1].text), percentile)
+    return Worst(value, item.dialogue.id, item.turn, _excerpt(item.response.text), percentile)
 
 
 def _excerpt(text: str) -> str:

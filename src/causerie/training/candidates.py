@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.errors import CauserieError
+from causerie.training.corpus import Corpus
 
 CANDIDATES = 16
 
@@ -13,8 +15,8 @@ CANDIDATES = 16
 def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchange]]:
     """Each exchange, and after it 15 with responses of other dialogues in its place.
 
-    A response that has the true one's text is not drawn; where there are no other dialogues
-    to draw from, there are fewer candidates.
+    A response that has the true one's text is not drawn. Where there are too few dialogues to
+    draw from, there are fewer candidates; exchanges that would have none are left out.
     """
     rng = random.Random(seed)
     items = []
@@ -27,7 +29,23 @@ def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchang
                 drawn.append(with_response(exchange, text))
             if len(drawn) == CANDIDATES - 1:
                 break
-        items.append([exchange, *drawn])
+        if drawn:
+            items.append([exchange, *drawn])
+    return items
+
+
+def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exchange]]:
+    """Items of exchanges drawn from a corpus (None: of all), candidates of the same source."""
+    total = sum(len(d.turns) - 1 for d in corpus.dialogues)
+    share = 1.0 if count is None else min(1.0, count / total)
+    items = []
+    for source in corpus.sources:
+        exchanges = [exchange for dialogue in source for exchange in dialogue.exchanges()]
+        drawn = random.Random(seed).sample(exchanges, max(1, round(share * len(exchanges))))
+        items += ranking_items(drawn, seed)
+    random.Random(seed).shuffle(items)
+    if not items:
+        raise CauserieError("a single dialogue has no others to draw responses from: give more")
     return items
 
 

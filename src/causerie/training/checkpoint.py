@@ -51,13 +51,13 @@ class Checkpoint:
             with safe_open(str(self._latest), framework="pt") as file:
                 metadata = file.metadata()
             tensors = load_file(self._latest)
-        except (SafetensorError, OSError) as error:
+            saved, progress = metadata["config"], json.loads(metadata["progress"])
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise _damaged(self._latest, error) from error
+        if saved != self._config:
             raise CauserieError(
-                f"{self._latest} is damaged: remove it and train anew ({error})"
-            ) from error
-        if metadata["config"] != self._config:
-            raise CauserieError(
-                f"{self._latest} was written with other settings: use the same, or remove it"
+                f"{self._latest} was written with other settings or data: use the same, or remove "
+                f"{self._latest.parent}"
             )
         with torch.no_grad():
             for name, parameter in self._trainable.items():
@@ -69,17 +69,25 @@ class Checkpoint:
                     for moment in _MOMENTS
                     if f"{moment}/{name}" in tensors
                 }
-        progress: dict[str, Any] = json.loads(metadata["progress"])
-        return progress
+        return dict(progress)
 
     def save_best(self) -> None:
         _replace(self._best, {n: p.detach() for n, p in self._trainable.items()}, {})
 
     def load_best(self) -> None:
-        best = load_file(self._best)
-        with torch.no_grad():
-            for name, parameter in self._trainable.items():
-                parameter.copy_(best[name])
+        try:
+            best = load_file(self._best)
+            with torch.no_grad():
+                for name, parameter in self._trainable.items():
+                    parameter.copy_(best[name])
+        except (SafetensorError, OSError, KeyError) as error:
+            raise _damaged(self._best, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> CauserieError:
+    return CauserieError(
+        f"{path} is damaged: remove {path.parent} and train anew ({type(error).__name__}: {error})"
+    )
 
 
 def _replace(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:

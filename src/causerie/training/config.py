@@ -12,6 +12,7 @@ class LoopConfig:
     steps: int
     learning_rate: float = 5e-5
     warmup_steps: int = 1000
+    """At most a tenth of the steps."""
     weight_decay: float = 0.01
     clip: float = 1.0
     accumulate: int = 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from causerie.dialogue import Dialogue, Exchange
@@ -15,6 +17,13 @@ from causerie.io import Rejected, read
 
 HELD_OUT = 20
 """One dialogue in so many is kept for validation when there is no file for it."""
+LEAST = 8
+"""Dialogues in a file that can be split."""
+SHARED_WORDS = 8
+"""Words in an exchange that two corpora must not share."""
+
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -46,16 +55,33 @@ class Corpus:
         return cls(tuple(sources))
 
     def split(self, seed: int) -> tuple[Corpus, Corpus]:
-        """The dialogues to train on, and those held out."""
+        """The dialogues to train on, and those held out: some of each file."""
         kept, held = [], []
         for source in self.sources:
-            if len(source) < 2:
-                raise CauserieError("a file with one dialogue cannot be split: give --valid")
+            if len(source) < LEAST:
+                raise CauserieError(
+                    f"a file with {len(source)} dialogues cannot spare some for validation: "
+                    "give --valid"
+                )
             order = random.Random(seed).sample(source, len(source))
-            count = max(1, len(source) // HELD_OUT)
+            count = max(len(source) // HELD_OUT, min(16, len(source) // 4))
             held.append(tuple(order[:count]))
             kept.append(tuple(order[count:]))
         return Corpus(tuple(kept)), Corpus(tuple(held))
+
+    def without(self, other: Corpus) -> Corpus:
+        """Only dialogues that share no exchange with the other corpus.
+
+        Corpora hold near-copies of dialogues; what "Thanks." answers is everybody's, so only
+        exchanges of some length count.
+        """
+        known = {key for dialogue in other.dialogues for key in _exchange_keys(dialogue)}
+        return Corpus(
+            tuple(
+                tuple(d for d in source if known.isdisjoint(_exchange_keys(d)))
+                for source in self.sources
+            )
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self.sources))
@@ -70,13 +96,22 @@ class Corpus:
 
     @cached_property
     def sha256(self) -> str:
-        """Of who says what, whatever the file format."""
+        """Of who says what in which source, whatever the file format."""
         digest = hashlib.sha256()
-        for dialogue in self.dialogues:
-            for turn in dialogue.turns:
-                digest.update(f"{turn.speaker}\0{turn.text}\0".encode("utf-8", "replace"))
-            digest.update(b"\1")
+        for source in self.sources:
+            for dialogue in source:
+                for turn in dialogue.turns:
+                    digest.update(f"{turn.speaker}\0{turn.text}\0".encode("utf-8", "replace"))
+                digest.update(b"\1")
+            digest.update(b"\2")
         return digest.hexdigest()
+
+
+def _exchange_keys(dialogue: Dialogue) -> set[tuple[str, ...]]:
+    """The words of every turn and the one before it, where there are enough of them."""
+    words = [_WORD.findall(turn.text.lower()) for turn in dialogue.turns]
+    keys = ((*last, "|", *response) for last, response in pairwise(words))
+    return {key for key in keys if len(key) > SHARED_WORDS}
 
 
 class Batches:

@@ -7,6 +7,7 @@ resumed takes the same steps as one that was not.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -42,7 +43,7 @@ class Task(ABC):
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
-        """Scores on held-out data, higher is better; the first of them decides."""
+        """Scores on held-out data, higher is better; the first of them decides, then the next."""
 
 
 @dataclass
@@ -63,10 +64,9 @@ class Progress:
     validations_since_best: int = 0
 
     def validated(self, scores: dict[str, float]) -> bool:
-        """Take in new scores; True if they are the best so far."""
-        decisive = next(iter(scores))
+        """Take in new scores; True if they are the best so far, by the first that differs."""
         self.scores, self.scores_step = scores, self.step
-        if self.best and scores[decisive] <= self.best[decisive]:
+        if self.best and tuple(scores.values()) <= tuple(self.best.values()):
             self.validations_since_best += 1
             return False
         self.best, self.best_step, self.validations_since_best = scores, self.step, 0
@@ -115,6 +115,11 @@ def fit(
                 cost = task.loss(batch) / config.accumulate
             cost.backward()  # type: ignore[no-untyped-call]
             loss += cost.item()
+        if not math.isfinite(loss):
+            raise CauserieError(
+                f"the loss is {loss} at step {progress.step + 1}: lower learning_rate, then train "
+                f"anew (remove {folder})"
+            )
         nn.utils.clip_grad_norm_(trainable.values(), config.clip)
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * _warmup_then_decay(progress.step, config)
@@ -145,6 +150,7 @@ def fit(
 
 def _warmup_then_decay(step: int, config: LoopConfig) -> float:
     """Factor of the learning rate: up to 1 over the warm-up, then down to 0, both linear."""
-    if step < config.warmup_steps:
-        return (step + 1) / (config.warmup_steps + 1)
-    return max(0.0, (config.steps - step) / max(1, config.steps - config.warmup_steps))
+    warmup = min(config.warmup_steps, config.steps // 10)
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    return max(0.0, (config.steps - step) / max(1, config.steps - warmup))

@@ -103,7 +103,9 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     torch.manual_seed(0)
     encoder.model = config.encoder_tuning.prepare(encoder.model)
     extractor = EXTRACTORS[interaction](encoder, config)
-    task = SELECTIONS[interaction](extractor, config, held_out, held_out.exchanges[:9])
+    task = SELECTIONS[interaction](
+        extractor, config, held_out, ranking_items(held_out.exchanges[:9], 0)
+    )
     optimizer = torch.optim.AdamW(task.module.parameters(), lr=1e-3)
     losses = []
     for _ in range(50):
@@ -153,6 +155,7 @@ def test_dialogue_level(engines: Engines, metric: Density, held_out: Corpus) -> 
     rms = Density(engines, metric.artifact, dialogue="rms")
     (score,) = rms.score_dialogues([dialogue])[0]
     assert score.value == pytest.approx(-math.sqrt((turns**2).mean()))
+    assert score.percentile is not None
     (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
     assert nothing.value is None
 
@@ -239,6 +242,22 @@ def test_an_artifact_of_other_weights_is_refused(engines: Engines, artifact: Art
         Density(engines, replace(artifact, backbone_sha256="0" * 64))
 
 
+def test_weights_of_another_shape_are_said(engines: Engines, artifact: Artifact) -> None:
+    statistics = {**artifact.statistics, "mean": torch.zeros(3)}
+    with pytest.raises(CauserieError, match="damaged"):
+        Density(engines, replace(artifact, statistics=statistics))
+
+
+def test_the_signature_tells_the_precision(artifact: Artifact, tiny_bert: Path) -> None:
+    signatures = {
+        Density(
+            Engines(Settings(encoder=str(tiny_bert), offline=True, dtype=dtype)), artifact
+        ).signature
+        for dtype in ("float32", "bfloat16")
+    }
+    assert len(signatures) == 2
+
+
 def test_missing_parts_are_said(engines: Engines, artifact: Artifact) -> None:
     statistics = {k: t for k, t in artifact.statistics.items() if k != "whitening"}
     network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
@@ -310,9 +329,12 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     [
         (["--set", "colour=red"], "the settings are interaction, tuning"),
         (["--set", "epochs"], "write KEY=VALUE"),
-        (["--set", "epochs=many"], "epochs is a number, as in epochs=10.0"),
+        (["--set", "epochs=many"], "epochs is a number"),
+        (["--set", "gaussian=all"], "gaussian is a whole number or null"),
+        (["--set", "batch=0"], "batch is at least 2, not 0"),
+        (["--set", "pooling=max"], "pooling is mean or first"),
         (["--set", "interaction=none"], "interaction is cross or towers"),
-        (["--set", "tuning=half"], "tuning is full, adapter, frozen"),
+        (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )

@@ -35,7 +35,9 @@ def task(tiny_bert: Path, **settings: object) -> tuple[Selection, Extractor]:
     encoder.model = config.encoder_tuning.prepare(encoder.model)
     extractor = EXTRACTORS[config.interaction](encoder, config)
     corpus = Corpus((tuple(DIALOGUES),))
-    made = SELECTIONS[config.interaction](extractor, config, corpus, corpus.exchanges)
+    made = SELECTIONS[config.interaction](
+        extractor, config, corpus, ranking_items(corpus.exchanges, 0)
+    )
     made.module.eval()
     return made, extractor
 

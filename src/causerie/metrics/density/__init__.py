@@ -56,7 +56,11 @@ class Density(TrainedMetric):
         try:
             self.extractor = restore(engines, self.artifact)
             statistics = self.artifact.statistics
-            self.gaussian = Gaussian(statistics["mean"].numpy(), statistics["whitening"].numpy())
+            width = self.extractor.head.classifier.in_features
+            self.gaussian = Gaussian(
+                statistics["mean"].numpy().reshape(width),
+                statistics["whitening"].numpy().reshape(width, width),
+            )
             self.random_logit = float(statistics["random_logit"])
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise damaged(f"of {self.name}", error) from error
@@ -71,8 +75,7 @@ class Density(TrainedMetric):
         for index, value, logit in zip(scored, by[self.distance], by["classifier"], strict=True):
             probability = _logistic(float(logit) - self.random_logit)
             explanation = {"classifier probability": round(probability, 4)}
-            table = f"turn.{self.distance}"
-            scores[index] = (self.calibrated_score(float(value), table, explanation),)
+            scores[index] = (self.calibrated_score(float(value), self._table("turn"), explanation),)
         return scores
 
     def score_dialogues(
@@ -87,9 +90,21 @@ class Density(TrainedMetric):
         values = [score.value for score in turns if score.value is not None]
         if not values:
             return Score.unscored("no exchange to score")
+        probabilities = [s.explanation["classifier probability"] for s in turns if s.explanation]
+        mean = math.fsum(probabilities) / len(probabilities)
+        explanation = {"mean classifier probability": round(mean, 4)}
         if self.dialogue == "rms":
-            return Score.of(-math.sqrt(math.fsum(v * v for v in values) / len(values)))
-        return self.calibrated_score(math.fsum(values) / len(values), f"dialogue.{self.distance}")
+            value = -math.sqrt(math.fsum(v * v for v in values) / len(values))
+            return self.calibrated_score(value, self._table("rms"), explanation)
+        value = math.fsum(values) / len(values)
+        return self.calibrated_score(value, self._table("dialogue"), explanation)
+
+    def _table(self, level: str) -> str:
+        return f"{level}.{self.distance}"
+
+    @property
+    def signature(self) -> str:
+        return f"{super().signature}|{self.extractor.encoder.signature}"
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:

@@ -10,6 +10,19 @@ from causerie.models import Pooling
 from causerie.training.config import LoopConfig
 
 INTERACTIONS = ("cross", "towers")
+_COUNTS = {
+    "window": 8,
+    "history": 1,
+    "exchanges": 1,
+    "width": 3,
+    "negatives": 1,
+    "batch": 2,
+    "accumulate": 1,
+    "validate_every": 1,
+    "patience": 1,
+    "gaussian": 2,
+}
+"""The least that each can be."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,8 @@ class DensityConfig:
     """Tune only the last so many layers of the encoder."""
     pooling: Pooling = "first"
     """Which output is the vector of a text: the `first` token's or the `mean`."""
+    window: int = 256
+    """Tokens that the encoder sees at most."""
     history: int = 5
     """Turns of context that `towers` sees."""
     exchanges: int = 2
@@ -40,11 +55,17 @@ class DensityConfig:
     temperature: float = 0.1
     batch: int = 16
     """Dialogues per step."""
+    accumulate: int = 1
+    """Batches per step."""
     epochs: float = 10.0
+    """In one, every dialogue is seen once."""
     learning_rate: float = 5e-5
     head_rate: float = 1.0
     """Learning rate of the head, as a multiple of the encoder's."""
     warmup_steps: int = 1000
+    """At most a tenth of all steps."""
+    weight_decay: float = 0.01
+    clip: float = 1.0
     validate_every: int = 1000
     patience: int | None = None
     gaussian: int | None = None
@@ -57,6 +78,10 @@ class DensityConfig:
                 f"interaction is {' or '.join(INTERACTIONS)}, not {self.interaction!r}"
             )
         _ = self.encoder_tuning
+        for key in _COUNTS:
+            value = getattr(self, key)
+            if value is not None and value < _COUNTS[key]:
+                raise CauserieError(f"{key} is at least {_COUNTS[key]}, not {value}")
 
     @property
     def encoder_tuning(self) -> Tuning:
@@ -64,9 +89,12 @@ class DensityConfig:
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
         return LoopConfig(
-            steps=max(1, round(self.epochs * batches_per_epoch)),
+            steps=max(1, round(self.epochs * batches_per_epoch / self.accumulate)),
             learning_rate=self.learning_rate,
             warmup_steps=self.warmup_steps,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            accumulate=self.accumulate,
             validate_every=self.validate_every,
             patience=self.patience,
             seed=self.seed,

@@ -35,10 +35,10 @@ class Extractor(ABC):
         """One row per exchange; every exchange has a context."""
 
     def true_ranks(self, items: Sequence[Sequence[Exchange]]) -> NDArray[np.int_]:
-        """Rank of the first of each item by the classifier; ties count against it."""
+        """Rank of the first of each item by the classifier; ties (and NaN) count against it."""
         logits = self.logits(self.features([exchange for item in items for exchange in item]))
         parts = np.split(logits, np.cumsum([len(item) for item in items])[:-1])
-        return np.array([1 + int((part[1:] >= part[0]).sum()) for part in parts])
+        return np.array([1 + int((~(part[1:] < part[0])).sum()) for part in parts])
 
     def logits(self, features: Floats) -> Floats:
         """The classifier's own score of each row."""

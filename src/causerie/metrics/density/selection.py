@@ -6,7 +6,6 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +16,8 @@ from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
 from causerie.training.attacks import corrupt
-from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.loop import Task
-
-if TYPE_CHECKING:
-    pass
 
 TEXTS_AT_ONCE = 16
 """Encoded together in training: similar lengths, little padding."""
@@ -42,13 +37,17 @@ class Selection(Task):
     """Response selection: eq. 1 plus lambda times eq. 4, on the features of a batch."""
 
     def __init__(
-        self, extractor: Extractor, config: DensityConfig, train: Corpus, valid: Sequence[Exchange]
+        self,
+        extractor: Extractor,
+        config: DensityConfig,
+        train: Corpus,
+        valid: Sequence[Sequence[Exchange]],
     ) -> None:
         self.extractor, self.config = extractor, config
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
         self.batches = Batches(train, config.batch, config.seed)
-        self.valid = ranking_items(valid, config.seed)
+        self.valid = valid
 
     def rate(self, name: str) -> float:
         return self.config.head_rate if name.startswith("head.") else 1.0
@@ -78,10 +77,6 @@ class Selection(Task):
 
     def encode(self, inputs: list[EncoderInput]) -> Tensor:
         """Vectors of the inputs, with gradients."""
-        if self.config.tuning == "frozen":
-            return torch.from_numpy(self.encoder.encode(inputs, self.config.pooling)).to(
-                self.encoder.device
-            )
         distinct = list(dict.fromkeys(inputs))
         rows = self.encoder.input.rows(distinct)
         order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
@@ -96,9 +91,22 @@ class Selection(Task):
 
 
 class CrossSelection(Selection):
-    """The paper's: one exchange of each dialogue, with random responses of the others."""
+    """The paper's: an exchange of each dialogue, with random responses of the same source."""
 
     extractor: Cross
+
+    def __init__(
+        self,
+        extractor: Extractor,
+        config: DensityConfig,
+        train: Corpus,
+        valid: Sequence[Sequence[Exchange]],
+    ) -> None:
+        super().__init__(extractor, config, train, valid)
+        self._responses: dict[int, list[str]] = {}
+        for source in train.sources:
+            texts = [turn.text for dialogue in source for turn in dialogue.turns[1:]]
+            self._responses.update((id(dialogue), texts) for dialogue in source)
 
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         inputs: list[EncoderInput] = []
@@ -106,20 +114,16 @@ class CrossSelection(Selection):
         for dialogue in dialogues:
             exchange = Exchange(dialogue, rng.randrange(1, len(dialogue.turns)))
             context, (true,) = self.extractor.input(exchange)
-            negatives = self._negatives(exchange, dialogues, rng)
+            negatives = self._negatives(exchange, rng)
             inputs += [(context, (response,)) for response in (true, *negatives)]
             same.append([False, *(response == true for response in negatives)])
         features = self.encode(inputs)
         features = features.view(len(dialogues), -1, features.shape[-1])
         return Candidates(features, torch.tensor(same, device=features.device))
 
-    def _negatives(
-        self, exchange: Exchange, dialogues: list[Dialogue], rng: random.Random
-    ) -> list[str]:
-        others = [d for d in dialogues if d is not exchange.dialogue] or dialogues
-        drawn = [
-            rng.choice(rng.choice(others).turns[1:]).text for _ in range(self.config.negatives)
-        ]
+    def _negatives(self, exchange: Exchange, rng: random.Random) -> list[str]:
+        texts = self._responses[id(exchange.dialogue)]
+        drawn = rng.choices(texts, k=self.config.negatives)
         if rng.random() < self.config.attacks:
             last = exchange.last(1)[0].text
             drawn[-1] = corrupt(exchange.response.text, last, drawn[-1], rng)

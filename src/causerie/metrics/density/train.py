@@ -19,11 +19,13 @@ from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, quantiles_of
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.attacks import ATTACKS
-from causerie.training.candidates import ranking_items, with_response
+from causerie.training.candidates import corpus_items, with_response
 from causerie.training.corpus import Corpus
 from causerie.training.loop import fit
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
@@ -43,16 +45,17 @@ LIMITS = (
 def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
     """Train the extractor, fit the Gaussian to all true pairs, calibrate on validation data."""
     config: DensityConfig = run.config
-    data, valid = _corpora(run)
-    held_out = _sample(valid.exchanges, MEASURED_EXCHANGES, config.seed)
+    data, valid = corpora(run)
     encoder = engines.new_encoder()
+    encoder.input.window = min(encoder.input.window, config.window)
     torch.manual_seed(config.seed)
     encoder.model = config.encoder_tuning.prepare(encoder.model)
     extractor = EXTRACTORS[config.interaction](encoder, config)
     start = load_artifact(run.init, "density") if run.init else None
     if start:
         begin(extractor, config, start)
-    task = SELECTIONS[config.interaction](extractor, config, data, held_out[:VALIDATION_EXCHANGES])
+    items = corpus_items(valid, VALIDATION_EXCHANGES, config.seed)
+    task = SELECTIONS[config.interaction](extractor, config, data, items)
     progress = fit(
         task,
         config.loop(len(task.batches)),
@@ -61,6 +64,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
             **asdict(config),
             "data": data.sha256,
             "valid": valid.sha256,
+            "backbone": encoder.sha256,
             "init": start.sha256 if start else None,
         },
         resume=run.resume,
@@ -80,7 +84,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         card="",
         licence=run.licence,
     )
-    return complete(engines, run, selector, data, valid, progress.step)
+    return complete(engines, run, selector, data, valid, progress.best_step)
 
 
 def complete(
@@ -88,23 +92,26 @@ def complete(
 ) -> tuple[Artifact, Mapping[str, Any]]:
     """A trained selector with the Gaussian of its features, its calibration and its card."""
     config = DensityConfig(**selector.options)
-    held_out = _sample(valid.exchanges, MEASURED_EXCHANGES, config.seed)
+    items = corpus_items(valid, MEASURED_EXCHANGES, config.seed)
     extractor = restore(engines, selector)  # the weights as they are saved
     human = _sample(data.exchanges, config.gaussian, config.seed)
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
     run.say("measuring on validation data")
-    results = {
+    results = measure(extractor, gaussian, items, config.seed)
+    facts = {
         "steps": steps,
-        "data (SHA-256)": data.sha256[:12],
-        **measure(extractor, gaussian, held_out, config.seed),
+        "seed": config.seed,
+        "backbone (SHA-256)": selector.backbone_sha256[:12],
+        "training data (SHA-256)": data.sha256[:12],
+        "validation data (SHA-256)": valid.sha256[:12],
     }
     artifact = replace(
         selector,
         statistics={
             "mean": torch.from_numpy(gaussian.mean),
             "whitening": torch.from_numpy(gaussian.whitening),
-            "random_logit": random_logit(extractor, held_out, config.seed),
+            "random_logit": random_logit(extractor, items),
             **calibrate(extractor, gaussian, valid),
         },
         card=card(
@@ -115,7 +122,7 @@ def complete(
             f"dialogues, then a Gaussian over the features of {len(human):,} of them. The score "
             "is minus the square root of the Mahalanobis distance; the percentile says how many "
             "human responses score no better.",
-            results,
+            {**facts, **results},
             LIMITS,
         ),
     )
@@ -123,13 +130,12 @@ def complete(
 
 
 def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
-    """Take the weights of an earlier training; all that gives them their shape must agree."""
-    shape = ("interaction", "tuning", "rank", "layers", "width")
+    """Take the weights of an earlier training; all that gives them their meaning must agree."""
+    shape = ("interaction", "tuning", "rank", "layers", "pooling", "width")
     differs = [key for key in shape if start.options.get(key) != getattr(config, key)]
     if differs:
-        raise CauserieError(
-            f"--init was trained with {differs[0]}={start.options.get(differs[0])}: set the same"
-        )
+        theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
+        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
     if start.backbone_sha256 != extractor.encoder.sha256:
         raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
     config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
@@ -139,7 +145,7 @@ def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
 def restore(engines: Engines, artifact: Artifact) -> Extractor:
     """The extractor as the artifact's training left it."""
     config = DensityConfig(**artifact.options)
-    encoder = engines.tuned_encoder(artifact, config.encoder_tuning)
+    encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
     extractor = EXTRACTORS[config.interaction](encoder, config)
     extractor.head.load_state_dict(artifact.part("head"))
     return extractor
@@ -167,15 +173,13 @@ def distances(
     }
 
 
-def random_logit(extractor: Extractor, exchanges: Sequence[Exchange], seed: int) -> torch.Tensor:
+def random_logit(extractor: Extractor, items: Sequence[Sequence[Exchange]]) -> torch.Tensor:
     """The classifier's score of an average random response: selection learns only differences.
 
     The logistic of what a response has above it is the probability that the classifier picks
     the response and not the random one.
     """
-    others = random.Random(seed).sample(list(exchanges), len(exchanges))
-    drawn = [with_response(e, o.response.text) for e, o in zip(exchanges, others, strict=True)]
-    return torch.tensor(extractor.logits(extractor.features(drawn)).mean())
+    return torch.tensor(extractor.logits(extractor.features([item[1] for item in items])).mean())
 
 
 def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[str, torch.Tensor]:
@@ -189,40 +193,55 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
         means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
         tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
         tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
+        if name != "classifier":
+            squares = np.add.reduceat(scores**2, starts) / [len(group) for group in groups]
+            tables[f"calibration.rms.{name}"] = torch.from_numpy(quantiles_of(-np.sqrt(squares)))
     return tables
 
 
 def measure(
-    extractor: Extractor, gaussian: Gaussian, exchanges: Sequence[Exchange], seed: int
+    extractor: Extractor, gaussian: Gaussian, items: Sequence[Sequence[Exchange]], seed: int
 ) -> dict[str, Any]:
-    """R@1 and MRR (1 of 16), and how often a corrupted response scores below the true one."""
-    ranks = extractor.true_ranks(ranking_items(exchanges, seed))
+    """R@1 and MRR, and how often a corrupted response scores below the true one."""
+    ranks = extractor.true_ranks(items)
+    count = max(map(len, items))
     results: dict[str, Any] = {
-        "R@1 of 16": f"{(ranks == 1).mean():.4f}",
-        "MRR of 16": f"{(1 / ranks).mean():.4f}",
+        f"R@1 of {count}": f"{(ranks == 1).mean():.4f}",
+        f"MRR of {count}": f"{(1 / ranks).mean():.4f}",
     }
     rng = random.Random(seed)
-    others = rng.sample(list(exchanges), len(exchanges))
-    pairs = list(zip(exchanges, others, strict=True))
-    corrupted = {"random": [with_response(e, o.response.text) for e, o in pairs]}
+    pairs = [(true, other.response.text) for true, other, *_ in items]
+    corrupted = {"random": [(e, with_response(e, other)) for e, other in pairs]}
     for name, attack in ATTACKS.items():
+        made = [(e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs]
+        # some responses have nothing that the attack could change
         corrupted[name] = [
-            with_response(e, attack(e.response.text, e.last(1)[0].text, o.response.text, rng))
-            for e, o in pairs
+            (e, with_response(e, text)) for e, text in made if text not in ("", e.response.text)
         ]
-    true = distances(extractor, gaussian, extractor.features(exchanges))
-    for name, responses in corrupted.items():
-        false = distances(extractor, gaussian, extractor.features(responses))
+    for name, both in corrupted.items():
+        true = distances(extractor, gaussian, extractor.features([e for e, _ in both]))
+        false = distances(extractor, gaussian, extractor.features([e for _, e in both]))
         shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
-        results[f"true above {name}: density / classifier"] = " / ".join(shares)
+        key = f"true above {name} (n={len(both):,}): density / classifier"
+        results[key] = " / ".join(shares)
     return results
 
 
-def _corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:
-    data = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
-    if not run.valid:
-        return data.split(run.config.seed)
-    return data, Corpus.read(run.valid, lambda record: run.say(f"skipped {record}"))
+def corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:
+    """What to train on, and what to validate on: no exchange is in both."""
+
+    def read(paths: Sequence[Path]) -> Corpus:
+        return Corpus.read(paths, lambda record: run.say(f"skipped {record}"))
+
+    data = read(run.data)
+    data, valid = (data, read(run.valid)) if run.valid else data.split(run.config.seed)
+    apart = data.without(valid)
+    if len(apart) < len(data):
+        shared = len(data) - len(apart)
+        run.say(f"left out {shared:,} training dialogues that share an exchange with validation")
+    if not all(apart.sources):
+        raise CauserieError("all dialogues of a file are in the validation data: leave it out")
+    return apart, valid
 
 
 def _sample(exchanges: Sequence[Exchange], count: int | None, seed: int) -> list[Exchange]:
