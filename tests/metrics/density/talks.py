@@ -11,8 +11,8 @@ TOPICS = (
     "music", "guitar", "January", "pizza", "mother", "food", "book",
     "shop", "town", "weather", "cold", "film", "home",
 )  # fmt: skip
-OPENINGS = ("Tell me about the {}!", "Do you like {}?", "What about {}?", "I like {}.")
-ANSWERS = ("I like the {} great.", "The {} was great.", "We took the {}, thanks.")
+OPENINGS = ("Tell me about {}!", "Do you like {}?", "What about {}?", "I like {}.")
+ANSWERS = ("The {}, great.", "Really, {}?", "The {}, thanks.")
 
 
 def write_talks(path: Path, count: int, seed: int) -> Path:

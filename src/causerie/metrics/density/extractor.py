@@ -80,7 +80,7 @@ class Towers(Extractor):
         inputs += [self.last(e) for e in exchanges]
         inputs += [self.response(e.response.text) for e in exchanges]
         encoded = torch.from_numpy(self.encoder.encode(inputs, self.pooling))
-        sides = encoded.to(self.encoder.device).view(3, len(exchanges), -1)
+        sides = encoded.to(self.encoder.device).view(3, len(exchanges), self.encoder.dimension)
         with torch.inference_mode():
             parts = [
                 self.head.features(*sides[:, start : start + CHUNK])

@@ -219,6 +219,8 @@ def measure(
             (e, with_response(e, text)) for e, text in made if text not in ("", e.response.text)
         ]
     for name, both in corrupted.items():
+        if not both:
+            continue
         true = distances(extractor, gaussian, extractor.features([e for e, _ in both]))
         false = distances(extractor, gaussian, extractor.features([e for _, e in both]))
         shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
