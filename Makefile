@@ -12,8 +12,8 @@ STAMP := $(VENV)/.up-to-date
 demo: $(STAMP)
 	$(BIN)/causerie models pull
 	$(BIN)/causerie score examples/conversations.jsonl --speaker system \
-	  --metrics cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
-	  --out demo/scores.csv --report demo/report.html
+	  --metrics density,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
+	  --percentiles --out demo/scores.csv --report demo/report.html
 	@echo "open demo/report.html in a browser"
 
 test: $(STAMP) lint

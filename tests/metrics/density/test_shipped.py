@@ -1,0 +1,59 @@
+"""The artifact that comes with causerie."""
+
+from __future__ import annotations
+
+import pytest
+
+import causerie
+from causerie.dialogue import Dialogue, Turn
+from causerie.models import Store
+from causerie.models.artifact import shipped
+
+TALKS = (
+    ("My sourdough came out flat again.", "How long did you let the dough rise?"),
+    ("I lost my wallet on the bus this morning.", "Oh no! Have you called the bus company?"),
+    ("Do you want to see a film tonight?", "Sure, what is on at the cinema?"),
+    ("I have an exam tomorrow and I can't sleep.", "Try to relax, you have studied so hard."),
+    ("What would you like to drink, sir?", "A glass of white wine, please."),
+    ("How much is this jacket?", "It's eighty dollars, but there is a discount today."),
+    ("I'm looking for a flat near the university.", "How many rooms do you need?"),
+    ("Excuse me, how do I get to the station?", "Go straight on and turn left at the bank."),
+)
+
+
+def test_licence_and_card_go_with_it() -> None:
+    folder = shipped("density")
+    assert folder is not None
+    assert "not for commercial use" in (folder / "LICENSE").read_text()
+    card = (folder / "card.md").read_text()
+    for part in ("## Data", "CC BY-NC-SA", "## Recipe", "R@1 of 16", "seed", "## Limits"):
+        assert part in card
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 8_000_000
+
+
+@pytest.mark.default_models
+def test_true_responses_score_above_those_of_other_talks(default_models: Store) -> None:
+    metric = causerie.load("density")
+    wins = rounds = 0
+    for asked, answered in TALKS:
+        scores = {}
+        for _, response in TALKS:
+            turns = (Turn("A", asked), Turn("B", response))
+            score = metric.score(Dialogue("d", turns))[0]["density"]
+            assert score.value is not None
+            assert score.value < 0
+            assert score.percentile is not None
+            assert 0 <= score.percentile <= 100
+            scores[response] = score.value
+        wins += sum(scores[answered] > value for r, value in scores.items() if r != answered)
+        rounds += len(TALKS) - 1
+    assert wins / rounds > 0.85
+
+
+@pytest.mark.default_models
+def test_score_does_not_depend_on_what_else_is_scored(default_models: Store) -> None:
+    metric = causerie.load("density")
+    talks = [Dialogue(str(n), (Turn("A", a), Turn("B", b))) for n, (a, b) in enumerate(TALKS)]
+    together = [row[0].value for row in metric.score_dialogues(talks)]
+    alone = [causerie.load("density").score_dialogues([talk])[0][0].value for talk in talks[:2]]
+    assert together[:2] == pytest.approx(alone, rel=1e-5)
