@@ -114,9 +114,9 @@ def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
                 place = worst.dialogue_id + ("" if worst.turn is None else f"[{worst.turn}]")
                 console.print(f"  {worst.value:>9.4g}  {plain(place)}  {plain(worst.text)}")
                 if worst.percentile is not None:
-                    console.print(
-                        f"             worse than {100 - worst.percentile:.0f}% of human responses"
-                    )
+                    share = 100 - worst.percentile
+                    many = "all" if share == 100 else f"{share:.0f}% of"
+                    console.print(f"             worse than {many} human responses")
     console.print()
     for name, column in summary.columns.items():
         for reason, count in column.unscored.items():

@@ -267,6 +267,30 @@ def test_missing_parts_are_said(engines: Engines, artifact: Artifact) -> None:
             Density(engines, replace(artifact, **harm))  # type: ignore[arg-type]
 
 
+def test_training_goes_on_from_an_artifact(
+    engines: Engines, artifact: Artifact, tmp_path: Path
+) -> None:
+    artifact.save(tmp_path / "start")
+    config = DensityConfig(**{**artifact.options, "epochs": 0.1, "learning_rate": 1e-9})
+
+    def go_on(name: str, config: DensityConfig) -> Artifact:
+        run = TrainingRun(
+            config=config,
+            data=(write_talks(tmp_path / "more.jsonl", 40, seed=5),),
+            valid=(),
+            folder=tmp_path / name,
+            init=str(tmp_path / "start"),
+        )
+        return Density.train(engines, run)[0]
+
+    more = go_on("same", config)
+    for name, weight in artifact.network.items():
+        torch.testing.assert_close(more.network[name], weight, rtol=1e-2, atol=1e-4)
+    assert "went on from `start`" in more.card
+    with pytest.raises(CauserieError, match=f"trained with pooling=mean, width={config.width}"):
+        go_on("other", replace(config, pooling="first", width=8))
+
+
 def test_with_response_keeps_the_context(held_out: Corpus) -> None:
     exchange = max(held_out.exchanges, key=lambda e: e.turn)
     other = with_response(exchange, "Something else.")
