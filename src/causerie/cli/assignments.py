@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from inspect import signature
+from pathlib import Path
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -35,6 +37,21 @@ def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
             raise CauserieError(f"--set {assignment}: write METRIC.OPTION=VALUE")
         options.setdefault(metric, {})[option.replace("-", "_")] = _value(text)
     return options
+
+
+def with_hypotheses(
+    options: dict[str, dict[str, Any]], metrics: str, file: Path | None
+) -> dict[str, dict[str, Any]]:
+    """The options, and the file for every chosen metric that takes hypotheses."""
+    if file is None:
+        return options
+    from causerie import metrics as registry
+
+    chosen = registry.names() if metrics == "all" else [m.strip() for m in metrics.split(",")]
+    takers = [name for name in chosen if "hypotheses" in signature(registry.find(name)).parameters]
+    if not takers:
+        raise CauserieError(f"none of {metrics} takes --hypotheses: fed, cpmi and cpmi-sym do")
+    return options | {name: {"hypotheses": str(file), **options.get(name, {})} for name in takers}
 
 
 def metric_variant(text: str) -> tuple[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import metric_options, metric_variant
+from causerie.cli.assignments import metric_options, metric_variant, with_hypotheses
 
 if TYPE_CHECKING:
     from causerie.bench.results import RunResult
@@ -100,6 +100,7 @@ def run(
         ),
     ] = None,
     set_: Set = None,
+    hypotheses: options.Hypotheses = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The folder for results.json, .parquet, .md, .html.")
     ] = Path("bench-results"),
@@ -143,7 +144,8 @@ def run(
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     read, absent = choose_sets(sets, data)
     judged, others = about(dimension, read)
-    loaded, unusable = choose_metrics(metrics, Engines(settings), metric_options(set_ or []))
+    assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
+    loaded, unusable = choose_metrics(metrics, Engines(settings), assigned)
     for left_out in (*absent, *others, *unusable):
         console.print(plain(f"left out: {left_out}"))
     chosen = RunOptions(max_items, resamples, permutations, seed, dimension)
@@ -171,6 +173,7 @@ def reproduce(
     data: Data,
     metrics: Metrics = "all",
     set_: Set = None,
+    hypotheses: options.Hypotheses = None,
     out: TextFile = None,
     scores: ScoresFile = None,
     encoder: options.Encoder = "default",
@@ -195,7 +198,8 @@ def reproduce(
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
-    engines, assigned = Engines(settings), metric_options(set_ or [])
+    engines = Engines(settings)
+    assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
     with ScoreStore(scores) as store, _progress() as watch:
         results = [
             reproduce_paper(

@@ -9,6 +9,11 @@ import typer
 
 _ENGINES = "Engines"
 
+Hypotheses = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+    typer.Option(help="JSON or TOML: dimensions and follow-ups of your own for fed and cpmi."),
+]
+
 Encoder = Annotated[
     str,
     typer.Option(help="Encoder: a name, a folder or a hub name.", rich_help_panel=_ENGINES),

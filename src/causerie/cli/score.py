@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import metric_options
+from causerie.cli.assignments import metric_options, with_hypotheses
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def score(
         typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
+    hypotheses: options.Hypotheses = None,
     percentiles: Annotated[
         bool, typer.Option("--percentiles", help="Add percentiles among human responses.")
     ] = False,
@@ -107,7 +108,7 @@ def score(
         Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     )
     layout = Layout(
-        load_metrics(metrics, set_ or [], engines),
+        load_metrics(metrics, set_ or [], engines, hypotheses),
         "dialogue" if level == "dialogue" else "turn",
         speaker,
         percentiles,
@@ -156,7 +157,9 @@ def _nothing_to_score(summary: Summary, speaker: str | None) -> str:
     return read
 
 
-def load_metrics(names: str, assignments: list[str], engines: Engines) -> tuple[Metric, ...]:
+def load_metrics(
+    names: str, assignments: list[str], engines: Engines, hypotheses: Path | None = None
+) -> tuple[Metric, ...]:
     """The metrics named on the command line, with the options that --set gives them."""
     from causerie import metrics as registry
 
@@ -166,4 +169,5 @@ def load_metrics(names: str, assignments: list[str], engines: Engines) -> tuple[
     settings = metric_options(assignments)
     if unused := settings.keys() - set(chosen):
         raise CauserieError(f"--set names {', '.join(sorted(unused))}, which --metrics does not")
+    settings = with_hypotheses(settings, names, hypotheses)
     return tuple(registry.load(name, engines, **settings.get(name, {})) for name in chosen)

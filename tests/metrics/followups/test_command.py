@@ -20,7 +20,7 @@ def test_score_and_explain(tiny_llama, tmp_path):
         json.dumps({"turn": {"kind": {"positive": ["Aw, thanks!"]}}})
     )
     words = (
-        "score in.jsonl --metrics fed,cpmi --set fed.hypotheses=own.json --explain --out out.jsonl"
+        "score in.jsonl --metrics fed,cpmi,length --hypotheses own.json --explain --out out.jsonl"
     )
     done = subprocess.run(
         [sys.executable, "-m", "causerie", *words.split(), "--lm", str(tiny_llama)],
@@ -35,7 +35,8 @@ def test_score_and_explain(tiny_llama, tmp_path):
     names = [dimension.name for dimension in shipped]
     columns = [
         *(f"fed.{name}" for name in (*names, "kind", "overall")),
-        *(f"cpmi.{name}" for name in (*names, "overall")),
+        *(f"cpmi.{name}" for name in (*names, "kind", "overall")),
+        "length",
     ]
     assert [row["turn"] for row in rows] == [1, 2]
     for row in rows:
@@ -48,3 +49,17 @@ def test_score_and_explain(tiny_llama, tmp_path):
                 explained = row["explanation"][f"{metric}.{dimension.name}"]
                 assert explained["positive"].keys() == set(dimension.positive)
                 assert explained["negative"].keys() == set(dimension.negative)
+
+
+def test_metrics_without_hypotheses_say_so(tmp_path):
+    (tmp_path / "in.txt").write_text("A: Hi!\nB: Tea?\n")
+    words = "score in.txt --metrics length --hypotheses own.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "causerie", *words.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "none of length takes --hypotheses" in done.stderr
