@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Role: TypeAlias = Literal["user", "system"]
@@ -77,6 +77,11 @@ class Exchange:
     @property
     def background(self) -> tuple[str, ...]:
         return self.dialogue.background
+
+    def with_response(self, text: str) -> Exchange:
+        """The same context, answered otherwise."""
+        turns = (*self.context, replace(self.response, text=text))
+        return replace(self, dialogue=replace(self.dialogue, turns=turns))
 
     def role_of(self, turn: Turn) -> Role:
         """The turn's role; where unknown, the response's speaker is the system."""

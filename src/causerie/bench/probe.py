@@ -21,7 +21,6 @@ from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
 from causerie.bench.statistics.estimate import FloatArray
 from causerie.bench.units import whole_clusters
-from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 
@@ -202,7 +201,7 @@ def _random(name: str, sets: Iterable[AttackSet], seed: int) -> AttackSet:
         others = (shuffled[(place + step) % len(shuffled)] for step in range(1, len(shuffled)))
         answer = next((_answer(other) for other in others if _strangers(item, other)), None)
         if answer is not None:
-            drawn.append(replace(item, corrupted=_answered(item.true, answer)))
+            drawn.append(replace(item, corrupted=item.true.with_response(answer)))
     if not drawn:
         raise CauserieError(
             f"{name} is made from the adversarial sets of its corpus, and the folder has none: "
@@ -217,11 +216,6 @@ def _strangers(item: AttackItem, other: AttackItem) -> bool:
 
 def _answer(item: AttackItem) -> str:
     return item.true.response.text
-
-
-def _answered(exchange: Exchange, text: str) -> Exchange:
-    turns = (*exchange.context, replace(exchange.response, text=text))
-    return replace(exchange, dialogue=replace(exchange.dialogue, turns=turns))
 
 
 def _signature(
@@ -268,7 +262,10 @@ def _table(
     lines = [_row(head), _row(["---", *["--:"] * (len(head) - 1)])]
     for column in columns:
         estimates = [attack.accuracy[column.name] for attack in attacks]
-        cells = [f"*{column.name}*" if column.sentinel else column.name, *map(_cell, estimates)]
+        cells = [
+            f"*{column.name}*" if column.sentinel else column.name,
+            *(e.text(2) for e in estimates),
+        ]
         values = [e.value for e in estimates if e.value is not None]
         if with_mean:
             whole = len(values) == len(estimates)
@@ -279,14 +276,6 @@ def _table(
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _cell(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _corpus_title(attacks: Sequence[AttackResult]) -> str:

@@ -120,17 +120,9 @@ def ranking_markdown(result: RankingResult) -> str:
         "|---|--:|--:|--:|",
     ]
     for column in result.columns:
-        cells = [_cell(e) for e in (column.recall, column.mrr, column.above_random)]
+        cells = [e.text(3) for e in (column.recall, column.mrr, column.above_random)]
         lines.append(f"| {' | '.join([column.name, *cells])} |")
     return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])
-
-
-def _cell(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 WIDTH, HEIGHT, BINS = 640, 150, 60

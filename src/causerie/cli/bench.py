@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import metric_options, metric_variant, with_hypotheses
+from causerie.cli.assignments import metric_options, with_hypotheses
+from causerie.cli.rank import rank
 
 if TYPE_CHECKING:
     from causerie.bench.results import RunResult
@@ -25,13 +24,6 @@ Data = Annotated[
 ]
 Metrics = Annotated[
     str, typer.Option("--metrics", "-m", help="Names, separated by commas, or all.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
-ScoresFile = Annotated[
-    Optional[Path],  # noqa: UP045 - typer reads it at run time, on 3.10 too
-    typer.Option(
-        "--scores", help="Where scores are kept [default: a file in the platform's cache folder]."
-    ),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -111,8 +103,8 @@ def run(
     permutations: Annotated[
         int, typer.Option(min=1, help="For significance, at least: many metrics take more.")
     ] = 10_000,
-    seed: Seed = 0,
-    scores: ScoresFile = None,
+    seed: options.Seed = 0,
+    scores: options.ScoresFile = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
     turn_format: options.TurnFormat = None,
@@ -138,7 +130,7 @@ def run(
     from causerie.bench.results import RunOptions
     from causerie.bench.run import about, choose_metrics, choose_sets, execute, plan
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain
+    from causerie.cli.console import console, plain, working
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
@@ -150,11 +142,11 @@ def run(
         console.print(plain(f"left out: {left_out}"))
     chosen = RunOptions(max_items, resamples, permutations, seed, dimension)
     with ScoreStore(scores) as store:
-        with _progress() as watch:
+        with working() as watch:
             planned = plan(judged, loaded, store, chosen, watch)
         size = f"{len(judged)} set{'s' * (len(judged) > 1)}, {len(loaded)} metrics"
         console.print(f"{size}: about {_duration(planned.seconds)}")
-        with _progress() as watch:
+        with working() as watch:
             result = execute(planned, store, watch)
     written = write_results(result, out)
     _show(result)
@@ -175,7 +167,7 @@ def reproduce(
     set_: Set = None,
     hypotheses: options.Hypotheses = None,
     out: TextFile = None,
-    scores: ScoresFile = None,
+    scores: options.ScoresFile = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
     turn_format: options.TurnFormat = None,
@@ -193,6 +185,7 @@ def reproduce(
     from causerie.bench.reproduce import reproduce as reproduce_paper
     from causerie.bench.reproduction import reproduction_markdown, reproduction_text
     from causerie.bench.scores import ScoreStore
+    from causerie.cli.console import working
     from causerie.engines import Engines, Settings
     from causerie.io import write_whole
 
@@ -200,7 +193,7 @@ def reproduce(
     chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
     engines = Engines(settings)
     assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
-    with ScoreStore(scores) as store, _progress() as watch:
+    with ScoreStore(scores) as store, working() as watch:
         results = [
             reproduce_paper(
                 name,
@@ -236,8 +229,8 @@ def probe(
         int,
         typer.Option(min=1, help="At most so many pairs of answers of an attack, whole contexts."),
     ] = 500,
-    seed: Seed = 0,
-    scores: ScoresFile = None,
+    seed: options.Seed = 0,
+    scores: options.ScoresFile = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
     turn_format: options.TurnFormat = None,
@@ -255,7 +248,7 @@ def probe(
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain
+    from causerie.cli.console import console, plain, working
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
@@ -263,7 +256,7 @@ def probe(
     for left_out in unusable:
         console.print(plain(f"left out: {left_out}"))
     chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
-    with ScoreStore(scores) as store, _progress() as watch:
+    with ScoreStore(scores) as store, working() as watch:
         result = run_probe(
             loaded,
             data,
@@ -278,99 +271,7 @@ def probe(
         console.print(plain(f"wrote {path}"))
 
 
-@bench_app.command()
-def rank(
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            help="Dialogues between people; repeat for several files.", show_default=False
-        ),
-    ],
-    metrics: Annotated[
-        str,
-        typer.Option(
-            "--metrics",
-            "-m",
-            help="Names or folders of artifacts, separated by commas, each with options or not: "
-            "density:distance=classifier.",
-        ),
-    ] = "density,density:distance=classifier,cosine,overlap,length",
-    out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="The folder for ranking.md and ranking.svg."),
-    ] = None,
-    max_items: Annotated[int, typer.Option(min=1, help="At most so many exchanges.")] = 1000,
-    seed: Seed = 0,
-    scores: ScoresFile = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
-) -> None:
-    """Whether metrics find the human response among random ones: no judgements needed.
-
-    Example: `causerie bench rank --data chats.jsonl --metrics density,cosine,my-density --out here`
-    """
-    from causerie.bench.ranking import ranking_markdown, ranking_picture, run_ranking
-    from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain
-    from causerie.engines import Engines, Settings
-    from causerie.io import write_whole
-    from causerie.metrics import load
-    from causerie.training.corpus import Corpus
-
-    engines = Engines(
-        Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    )
-    chosen = {}
-    for variant in filter(None, map(str.strip, metrics.split(","))):
-        name, assigned = metric_variant(variant)
-        short = variant.replace(name, Path(name).name, 1)
-        chosen[variant if short in chosen else short] = load(name, engines, **assigned)
-    corpus = Corpus.read(data, lambda record: console.print(plain(f"skipped {record}")))
-    with ScoreStore(scores) as store, _progress() as watch:
-        result = run_ranking(chosen, corpus, store, max_items=max_items, seed=seed, watch=watch)
-    typer.echo(ranking_markdown(result))
-    if out:
-        write_whole(out / "ranking.md", ranking_markdown(result))
-        write_whole(out / "ranking.svg", ranking_picture(result))
-        console.print(plain(f"wrote {out / 'ranking.md'} and {out / 'ranking.svg'}"))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar over all the work, with what is going on in front of it."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from causerie.cli.console import console
-
-    bar = Progress(
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        transient=True,
-    )
-    task = bar.add_task("", total=None)
-
-    def watch(what: str, done: float, total: float) -> None:
-        bar.update(task, description=what, completed=done, total=total)
-
-    with bar:
-        yield watch
+bench_app.command()(rank)
 
 
 def _duration(seconds: float) -> str:

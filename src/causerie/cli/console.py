@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -24,6 +26,8 @@ from causerie.io import Rejected
 from causerie.scoring import Run, Summary, Watcher
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from causerie.training import loop as training
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
@@ -33,7 +37,25 @@ WORST_LISTS = 3
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-class RunDisplay:
+class Display:
+    """Shows its progress as long as it is open."""
+
+    _progress: Progress
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+
+class RunDisplay(Display):
     """A progress line while a run goes on; bad records are reported above it."""
 
     def __init__(self, run: Run) -> None:
@@ -50,18 +72,6 @@ class RunDisplay:
         self._what = "responses" if run.layout.level == "turn" else "dialogues"
         self._task = self._progress.add_task("", total=run.inputs.size)
         self._read = 0
-
-    def __enter__(self) -> RunDisplay:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     @property
     def watcher(self) -> Watcher:
@@ -139,7 +149,7 @@ def _is_sentinel(run: Run, column: str) -> bool:
     return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
 
 
-class TrainingDisplay:
+class TrainingDisplay(Display):
     """A progress bar with loss and validation scores; where there is no terminal, lines."""
 
     def __init__(self) -> None:
@@ -155,18 +165,6 @@ class TrainingDisplay:
         )
         self._task = self._progress.add_task("", total=None, state="")
         self._validated = 0
-
-    def __enter__(self) -> TrainingDisplay:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def watch(self, progress: training.Progress) -> None:
         scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
@@ -195,3 +193,24 @@ def show_results(results: Mapping[str, Any]) -> None:
     for name, value in results.items():
         table.add_row(plain(name), plain(str(value)))
     console.print(table)
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str, float, float], None]]:
+    """A bar over all the work, with what is going on in front of it."""
+    bar = Progress(
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task("", total=None)
+
+    def watch(what: str, done: float, total: float) -> None:
+        bar.update(task, description=what, completed=done, total=total)
+
+    with bar:
+        yield watch

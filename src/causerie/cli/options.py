@@ -47,3 +47,10 @@ ModelsDir = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Never touch the network.", rich_help_panel=_ENGINES)
 ]
+Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+ScoresFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--scores", help="Where scores are kept [default: a file in the platform's cache folder]."
+    ),
+]

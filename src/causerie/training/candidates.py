@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.training.corpus import Corpus
 
@@ -26,7 +26,7 @@ def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchang
             other = rng.choice(exchanges)
             text = other.response.text
             if other.dialogue is not exchange.dialogue and text != exchange.response.text:
-                drawn.append(with_response(exchange, text))
+                drawn.append(exchange.with_response(text))
             if len(drawn) == CANDIDATES - 1:
                 break
         if drawn:
@@ -47,10 +47,3 @@ def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exch
     if not items:
         raise CauserieError("a single dialogue has no others to draw responses from: give more")
     return items
-
-
-def with_response(exchange: Exchange, text: str) -> Exchange:
-    """The same context with another response."""
-    response = Turn(exchange.response.speaker, text, exchange.response.role)
-    turns = (*exchange.context, response)
-    return Exchange(Dialogue(exchange.dialogue.id, turns), exchange.turn)

@@ -26,7 +26,7 @@ from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
-from causerie.training.candidates import ranking_items, with_response
+from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -293,7 +293,7 @@ def test_training_goes_on_from_an_artifact(
 
 def test_with_response_keeps_the_context(held_out: Corpus) -> None:
     exchange = max(held_out.exchanges, key=lambda e: e.turn)
-    other = with_response(exchange, "Something else.")
+    other = exchange.with_response("Something else.")
     assert other.context == exchange.context
     assert other.response.text == "Something else."
     assert other.response.speaker == exchange.response.speaker

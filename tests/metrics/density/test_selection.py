@@ -14,7 +14,7 @@ from causerie.engines import Engines, Settings
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
 from causerie.metrics.density.selection import SELECTIONS, Selection
-from causerie.training.candidates import ranking_items, with_response
+from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
 
 
@@ -53,7 +53,7 @@ def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tunin
     assert found.features.shape[:2] == (count, count)
     for i, exchange in enumerate(exchanges):
         others = [exchanges[(i + j) % count].response.text for j in range(count)]
-        naive = extractor.features([with_response(exchange, text) for text in others])
+        naive = extractor.features([exchange.with_response(text) for text in others])
         np.testing.assert_allclose(found.features[i].numpy(), naive, rtol=1e-4, atol=1e-5)
         same = [j > 0 and text == exchange.response.text for j, text in enumerate(others)]
         assert found.same[i].tolist() == same

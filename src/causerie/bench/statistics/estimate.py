@@ -43,6 +43,14 @@ class Estimate:
         """The value, unless there is a reason against it."""
         return cls(None, int(n), reason=reason) if reason else cls(float(value), int(n))
 
+    def text(self, digits: int) -> str:
+        """The value with its interval; a dash if there is none."""
+        if self.value is None:
+            return "–"
+        if self.low is None or self.high is None:
+            return f"{self.value:.{digits}f}"
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
 
 def as_matrix(scores: ArrayLike) -> FloatArray:
     """Metrics x items from a matrix or a single row; what is not finite becomes NaN."""

@@ -14,7 +14,7 @@ from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Score, Scores
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.gaussian import Gaussian
+from causerie.metrics.density.gaussian import Gaussian, distances
 from causerie.metrics.trained import TrainedMetric, TrainingRun
 from causerie.models.artifact import Artifact, damaged
 
@@ -48,10 +48,9 @@ class Density(TrainedMetric):
             raise CauserieError(f"dialogue is {' or '.join(DIALOGUES)}, not {dialogue!r}")
         if dialogue == "rms" and distance == "classifier":
             raise CauserieError("dialogue=rms is for distances: the classifier's score has a sign")
-        from causerie.metrics.density.train import distances, restore
+        from causerie.metrics.density.extractor import restore
 
         super().__init__(engines, artifact)
-        self._distances = distances
         self.distance, self.dialogue = distance, dialogue
         try:
             self.extractor = restore(engines, self.artifact)
@@ -71,7 +70,7 @@ class Density(TrainedMetric):
         if not scored:
             return scores
         features = self.extractor.features([exchanges[index] for index in scored])
-        by = self._distances(self.extractor, self.gaussian, features)
+        by = distances(self.gaussian, features, self.extractor.logits(features))
         for index, value, logit in zip(scored, by[self.distance], by["classifier"], strict=True):
             probability = _logistic(float(logit) - self.random_logit)
             explanation = {"classifier probability": round(probability, 4)}

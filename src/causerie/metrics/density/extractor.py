@@ -10,13 +10,15 @@ import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
+from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.network import Head, TowersHead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from causerie.engines import Engines
     from causerie.engines.encoder import Encoder, EncoderInput, Floats
-    from causerie.metrics.density.config import DensityConfig
+    from causerie.models.artifact import Artifact
 
 CHUNK = 1024
 """Exchanges that a head takes at a time."""
@@ -100,3 +102,12 @@ class Towers(Extractor):
 
 
 EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers}
+
+
+def restore(engines: Engines, artifact: Artifact) -> Extractor:
+    """The extractor as the artifact's training left it."""
+    config = DensityConfig(**artifact.options)
+    encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
+    extractor = EXTRACTORS[config.interaction](encoder, config)
+    extractor.head.load_state_dict(artifact.part("head"))
+    return extractor

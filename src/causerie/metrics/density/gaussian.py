@@ -60,3 +60,12 @@ class Gaussian:
     def euclidean(self, features: Floats) -> Floats:
         distances: Floats = np.linalg.norm(features - self.mean, axis=1)
         return distances
+
+
+def distances(gaussian: Gaussian, features: Floats, logits: Floats) -> dict[str, Floats]:
+    """The score by each distance, higher is better: eq. 3, and what the paper compares it with."""
+    return {
+        "mahalanobis": -gaussian.mahalanobis(features),
+        "euclidean": -gaussian.euclidean(features),
+        "classifier": logits,
+    }

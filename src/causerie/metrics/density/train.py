@@ -13,13 +13,13 @@ import torch
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.extractor import EXTRACTORS, Extractor
-from causerie.metrics.density.gaussian import Gaussian, Moments
+from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
+from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, quantiles_of
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.attacks import ATTACKS
-from causerie.training.candidates import corpus_items, with_response
+from causerie.training.candidates import corpus_items
 from causerie.training.corpus import Corpus
 from causerie.training.loop import fit
 
@@ -142,15 +142,6 @@ def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
     extractor.head.load_state_dict(start.part("head"))
 
 
-def restore(engines: Engines, artifact: Artifact) -> Extractor:
-    """The extractor as the artifact's training left it."""
-    config = DensityConfig(**artifact.options)
-    encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
-    extractor = EXTRACTORS[config.interaction](encoder, config)
-    extractor.head.load_state_dict(artifact.part("head"))
-    return extractor
-
-
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:
     """Eq. 2 over true pairs, a chunk at a time."""
     chunks = _features(extractor, exchanges)
@@ -160,17 +151,6 @@ def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussia
     for features in chunks:
         moments.add(features)
     return Gaussian.fit(moments)
-
-
-def distances(
-    extractor: Extractor, gaussian: Gaussian, features: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
-    """The score by each distance, higher is better (eq. 3 and its alternatives)."""
-    return {
-        "mahalanobis": -gaussian.mahalanobis(features),
-        "euclidean": -gaussian.euclidean(features),
-        "classifier": extractor.logits(features),
-    }
 
 
 def random_logit(extractor: Extractor, items: Sequence[Sequence[Exchange]]) -> torch.Tensor:
@@ -189,7 +169,7 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
     features = np.concatenate([*_features(extractor, exchanges)])
     starts = np.cumsum([0, *map(len, groups)])[:-1]
     tables = {}
-    for name, scores in distances(extractor, gaussian, features).items():
+    for name, scores in distances(gaussian, features, extractor.logits(features)).items():
         means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
         tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
         tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
@@ -211,18 +191,20 @@ def measure(
     }
     rng = random.Random(seed)
     pairs = [(true, other.response.text) for true, other, *_ in items]
-    corrupted = {"random": [(e, with_response(e, other)) for e, other in pairs]}
+    corrupted = {"random": [(e, e.with_response(other)) for e, other in pairs]}
     for name, attack in ATTACKS.items():
         made = [(e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs]
         # some responses have nothing that the attack could change
         corrupted[name] = [
-            (e, with_response(e, text)) for e, text in made if text not in ("", e.response.text)
+            (e, e.with_response(text)) for e, text in made if text not in ("", e.response.text)
         ]
     for name, both in corrupted.items():
         if not both:
             continue
-        true = distances(extractor, gaussian, extractor.features([e for e, _ in both]))
-        false = distances(extractor, gaussian, extractor.features([e for _, e in both]))
+        true, false = (
+            distances(gaussian, features, extractor.logits(features))
+            for features in map(extractor.features, zip(*both, strict=True))
+        )
         shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
