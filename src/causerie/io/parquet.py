@@ -19,7 +19,8 @@ def read_parquet(source: Source) -> Iterator[Raw]:
 
     damaged = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
     try:
-        table = pq.ParquetFile(source.seekable(), page_checksum_verification=True)
+        # Its own threads would read ahead, and now and then abort the process at its end.
+        table = pq.ParquetFile(source.seekable(), page_checksum_verification=True, pre_buffer=False)
         found = table.schema_arrow.names
     except damaged as error:
         raise CauserieError(f"not a readable Parquet file ({_short(error)})") from error
