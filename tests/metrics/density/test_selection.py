@@ -13,7 +13,7 @@ from causerie.dialogue import Dialogue, Turn
 from causerie.engines import Engines, Settings
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
-from causerie.metrics.density.selection import SELECTIONS, Refinement, Selection
+from causerie.metrics.density.selection import SELECTIONS, Selection
 from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
 
@@ -64,40 +64,6 @@ def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
     made, _ = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=9, attacks=1.0)
     found = made.candidates(DIALOGUES, random.Random(0))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (6, 12)
-
-
-def test_cosine_is_the_encoders(tiny_bert: Path) -> None:
-    _, extractor = task(tiny_bert, interaction="cosine", tuning="adapter")
-    exchanges = [e for d in DIALOGUES for e in d.exchanges()]
-    sides = [
-        extractor.encoder.encode([(tuple(t.text for t in e.context),) for e in exchanges]),
-        extractor.encoder.encode([((e.response.text,),) for e in exchanges]),
-    ]
-    naive = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(*sides, strict=True)]
-    logits = extractor.logits(extractor.features(exchanges))
-    np.testing.assert_allclose(logits, 20 * np.array(naive), rtol=1e-4)
-
-
-def test_refinement_leaves_the_encoder_and_encodes_once(
-    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, extractor = task(tiny_bert, interaction="towers", tuning="adapter")
-    corpus = Corpus((tuple(DIALOGUES),))
-    config = DensityConfig(width=16, pooling="mean", batch=3, interaction="towers", refine=9)
-    made = Refinement(extractor, config, corpus, ranking_items(corpus.exchanges, 0))
-    encoded: list[object] = []
-    encode = extractor.encoder.encode
-    monkeypatch.setattr(
-        extractor.encoder,
-        "encode",
-        lambda inputs, pooling: encoded.extend(inputs) or encode(inputs, pooling),
-    )
-    losses = [made.loss(made.batch(index)) for index in range(3)]
-    assert len(encoded) == len(set(encoded)) > 0
-    losses[0].backward()
-    assert all(p.grad is None for p in extractor.encoder.model.parameters())
-    assert all(p.grad is not None for p in extractor.head.parameters())
-    assert {name.split(".")[0] for name, _ in made.module.named_parameters()} == {"head"}
 
 
 def test_cross_puts_the_true_response_first(tiny_bert: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
 from causerie.models import Pooling
 from causerie.training.config import LoopConfig
 
-INTERACTIONS = ("cross", "towers", "cosine")
+INTERACTIONS = ("cross", "towers")
 _COUNTS = {
     "window": 8,
     "history": 1,
@@ -29,8 +29,7 @@ _COUNTS = {
 class DensityConfig:
     interaction: str = "cross"
     """`cross`: the encoder reads context and response together, as in the paper.
-    `towers`: it reads each by itself and a small network compares them.
-    `cosine`: the same two towers, compared by their cosine alone; a baseline."""
+    `towers`: it reads each by itself and a small network compares them."""
     tuning: Kind = "full"
     """What is trained of the encoder: `full`, `adapter` (low-rank) or `frozen`."""
     rank: int = 16
@@ -42,13 +41,13 @@ class DensityConfig:
     window: int = 256
     """Tokens that the encoder sees at most."""
     history: int = 5
-    """Turns of context that two towers see."""
+    """Turns of context that `towers` sees."""
     exchanges: int = 2
-    """Per dialogue and step, for two towers; `cross` takes one."""
+    """Per dialogue and step, for `towers`; `cross` takes one."""
     width: int = 128
-    """Of the features of `towers`; those of the others have the encoder's."""
+    """Of the features of `towers`; those of `cross` have the encoder's."""
     negatives: int = 15
-    """Random responses per context for `cross`; two towers use all responses of a batch."""
+    """Random responses per context for `cross`; `towers` uses all responses of its batch."""
     attacks: float = 0.0
     """Share of the contexts that have a corrupted true response among their negatives."""
     contrastive: float = 1.0
@@ -60,11 +59,6 @@ class DensityConfig:
     """Batches per step."""
     epochs: float = 10.0
     """In one, every dialogue is seen once."""
-    refine: float = 0.0
-    """Epochs after these in which the encoder is fixed, every text is encoded once, and only the
-    small network of `towers` is trained."""
-    refine_rate: float = 1e-3
-    """The learning rate of that."""
     learning_rate: float = 5e-5
     head_rate: float = 1.0
     """Learning rate of the head, as a multiple of the encoder's."""
@@ -84,10 +78,6 @@ class DensityConfig:
                 f"interaction is {' or '.join(INTERACTIONS)}, not {self.interaction!r}"
             )
         _ = self.encoder_tuning
-        if self.refine and self.interaction != "towers":
-            raise CauserieError("only interaction=towers has a network to refine")
-        if self.interaction == "cosine" and self.tuning == "frozen":
-            raise CauserieError("the cosine of a frozen encoder has nothing to train")
         for key in _COUNTS:
             value = getattr(self, key)
             if value is not None and value < _COUNTS[key]:
@@ -98,7 +88,6 @@ class DensityConfig:
         return Tuning(self.tuning, self.rank, self.layers)
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
-        """How selection is trained."""
         return LoopConfig(
             steps=max(1, round(self.epochs * batches_per_epoch / self.accumulate)),
             learning_rate=self.learning_rate,
@@ -109,12 +98,4 @@ class DensityConfig:
             validate_every=self.validate_every,
             patience=self.patience,
             seed=self.seed,
-        )
-
-    def refinement(self, batches_per_epoch: int) -> LoopConfig:
-        """How the small network is trained after that."""
-        return replace(
-            self.loop(batches_per_epoch),
-            steps=max(1, round(self.refine * batches_per_epoch / self.accumulate)),
-            learning_rate=self.refine_rate,
         )

@@ -11,7 +11,7 @@ import torch
 
 from causerie.dialogue import Exchange
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
+from causerie.metrics.density.network import Head, TowersHead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,13 +69,13 @@ class Cross(Extractor):
 class Towers(Extractor):
     """Context, last turn and response are encoded each by itself, equal texts once."""
 
-    head: PairHead
+    head: TowersHead
 
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
         self.history = config.history
-        head = {"towers": TowersHead, "cosine": CosineHead}[config.interaction]
-        self.head = head(encoder.dimension, config.width).to(encoder.device).eval()
+        head = TowersHead(encoder.dimension, config.width)
+        self.head = head.to(encoder.device).eval()
 
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
         inputs = [self.context(e) for e in exchanges]
@@ -101,7 +101,7 @@ class Towers(Extractor):
         return ((text,),)
 
 
-EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers, "cosine": Towers}
+EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers}
 
 
 def restore(engines: Engines, artifact: Artifact) -> Extractor:

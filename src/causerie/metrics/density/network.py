@@ -1,8 +1,6 @@
-"""What stands on the encoder: a classifier, and for two towers what compares them."""
+"""What stands on the encoder: a classifier, and for `towers` the network that compares."""
 
 from __future__ import annotations
-
-from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +8,6 @@ from torch.nn import functional
 
 SHARPNESS = 5.0
 """Of the cosines among the features, and of their weight before training."""
-COSINE_SHARPNESS = 20.0
-"""Of the cosine as a classifier: one over the usual temperature of two towers."""
 
 
 class Head(nn.Module):
@@ -27,29 +23,7 @@ class Head(nn.Module):
         return scores
 
 
-class PairHead(Head):
-    """Compares vectors of the context, of its last turn and of the response."""
-
-    @abstractmethod
-    def features(self, context: Tensor, last: Tensor, response: Tensor) -> Tensor:
-        """g(c, r) of vectors that broadcast: contexts, their last turns, responses."""
-
-
-class CosineHead(PairHead):
-    """No network: the classifier is the cosine of context and response, made sharper."""
-
-    def __init__(self, dimension: int, width: int) -> None:
-        super().__init__(dimension)
-        self.classifier.requires_grad_(False)
-        with torch.no_grad():
-            self.classifier.weight.fill_(COSINE_SHARPNESS)
-            self.classifier.bias.zero_()
-
-    def features(self, context: Tensor, last: Tensor, response: Tensor) -> Tensor:
-        return functional.normalize(context, dim=-1) * functional.normalize(response, dim=-1)
-
-
-class TowersHead(PairHead):
+class TowersHead(Head):
     """Features from three vectors: of the context, of its last turn, of the response.
 
     A small network compares them; beside what it finds, the features hold the two cosines with
@@ -70,6 +44,7 @@ class TowersHead(PairHead):
             self.classifier.weight[0, -2:] = SHARPNESS / 2
 
     def features(self, context: Tensor, last: Tensor, response: Tensor) -> Tensor:
+        """g(c, r) of vectors that broadcast: contexts, their last turns, responses."""
         vectors = {"context": context, "last": last, "response": response}
         units = {name: functional.normalize(v, dim=-1) for name, v in vectors.items()}
         scale = context.shape[-1] ** 0.5

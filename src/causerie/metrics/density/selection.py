@@ -7,9 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
@@ -23,8 +21,6 @@ from causerie.training.loop import Task
 
 TEXTS_AT_ONCE = 16
 """Encoded together in training: similar lengths, little padding."""
-REFINED_EXCHANGES = 3
-"""Of each dialogue, on which the small network is refined."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,8 @@ class Selection(Task):
 
     def validate(self) -> dict[str, float]:
         self.encoder.forget()  # what it remembers is from other weights
-        return ranking_scores(self.extractor.true_ranks(self.valid))
+        ranks = self.extractor.true_ranks(self.valid)
+        return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
     @abstractmethod
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
@@ -141,7 +138,7 @@ class TowersSelection(Selection):
 
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         read = self.extractor
-        exchanges = [e for dialogue in dialogues for e in self.exchanges(dialogue, rng)]
+        exchanges = [e for d in dialogues for e in _some(d, self.config.exchanges, rng)]
         responses = [exchange.response.text for exchange in exchanges]
         corrupted = [
             corrupt(exchange.response.text, exchange.last(1)[0].text, rng.choice(responses), rng)
@@ -160,43 +157,6 @@ class TowersSelection(Selection):
         features, same = _diagonal_first(features), _diagonal_first(same)
         same[:, 0] = False
         return Candidates(features, same)
-
-    def exchanges(self, dialogue: Dialogue, rng: random.Random) -> list[Exchange]:
-        """Those that a step takes."""
-        return _some(dialogue, self.config.exchanges, rng)
-
-
-class Refinement(TowersSelection):
-    """The small network alone: the encoder is fixed, so that every text is encoded once."""
-
-    def __init__(
-        self,
-        extractor: Extractor,
-        config: DensityConfig,
-        train: Corpus,
-        valid: Sequence[Sequence[Exchange]],
-    ) -> None:
-        super().__init__(extractor, config, train, valid)
-        self.module = nn.ModuleDict({"head": extractor.head})
-        self._known: dict[EncoderInput, Tensor] = {}
-
-    def rate(self, name: str) -> float:
-        return 1.0
-
-    def exchanges(self, dialogue: Dialogue, rng: random.Random) -> list[Exchange]:
-        # always the same of a dialogue, or there would be ever more to encode
-        rng = random.Random(f"{self.config.seed}/{dialogue.id}")
-        return _some(dialogue, REFINED_EXCHANGES, rng)
-
-    def encode(self, inputs: list[EncoderInput]) -> Tensor:
-        new = [one for one in dict.fromkeys(inputs) if one not in self._known]
-        with torch.inference_mode():
-            vectors = torch.from_numpy(self.encoder.encode(new, self.config.pooling))
-        self._known.update(zip(new, vectors, strict=True))
-        return torch.stack([self._known[one] for one in inputs]).to(self.encoder.device)
-
-    def validate(self) -> dict[str, float]:
-        return ranking_scores(self.extractor.true_ranks(self.valid))
 
 
 def _some(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:
@@ -217,13 +177,4 @@ def _diagonal_first(table: Tensor) -> Tensor:
     return table[rows[:, None], (rows[:, None] + columns) % len(columns)]
 
 
-def ranking_scores(ranks: NDArray[np.int_]) -> dict[str, float]:
-    """R@1 and MRR of the ranks of true responses."""
-    return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
-
-
-SELECTIONS: dict[str, type[Selection]] = {
-    "cross": CrossSelection,
-    "towers": TowersSelection,
-    "cosine": TowersSelection,
-}
+SELECTIONS: dict[str, type[Selection]] = {"cross": CrossSelection, "towers": TowersSelection}

@@ -15,7 +15,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
-from causerie.metrics.density.selection import SELECTIONS, Refinement, ranking_scores
+from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, quantiles_of
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.attacks import ATTACKS
@@ -35,8 +35,6 @@ VALIDATION_EXCHANGES = 1000
 MEASURED_EXCHANGES = 3000
 """Ranked once at the end, for the card."""
 CHUNK = 4096
-LATER = ("refine", "refine_rate", "gaussian")
-"""Options that change nothing before selection is trained: they can still be set at a resume."""
 
 LIMITS = (
     "English, everyday conversation; other domains deserve training of their own.",
@@ -58,35 +56,20 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         begin(extractor, config, start)
     items = corpus_items(valid, VALIDATION_EXCHANGES, config.seed)
     task = SELECTIONS[config.interaction](extractor, config, data, items)
-    identity = {
-        **{key: value for key, value in asdict(config).items() if key not in LATER},
-        "data": data.sha256,
-        "valid": valid.sha256,
-        "backbone": encoder.sha256,
-        "init": start.sha256 if start else None,
-    }
     progress = fit(
         task,
         config.loop(len(task.batches)),
         run.folder,
-        identity=identity,
+        identity={
+            **asdict(config),
+            "data": data.sha256,
+            "valid": valid.sha256,
+            "backbone": encoder.sha256,
+            "init": start.sha256 if start else None,
+        },
         resume=run.resume,
         watch=run.watch,
     )
-    steps = f"{progress.best_step:,}"
-    if config.refine:
-        run.say("training the small network on, with the encoder as it is now")
-        encoder.forget()
-        refinement = Refinement(extractor, config, data, items)
-        progress = fit(
-            refinement,
-            config.refinement(len(refinement.batches)),
-            run.folder / "refine",
-            identity={**identity, "refine": config.refine, "selection": progress.best},
-            resume=run.resume,
-            watch=run.watch,
-        )
-        steps += f", then {progress.best_step:,} of the small network alone"
     weights = {
         "encoder": config.encoder_tuning.weights(encoder.model),
         "head": extractor.head.state_dict(),
@@ -101,11 +84,11 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         card="",
         licence=run.licence,
     )
-    return complete(engines, run, selector, data, valid, steps)
+    return complete(engines, run, selector, data, valid, progress.best_step)
 
 
 def complete(
-    engines: Engines, run: TrainingRun, selector: Artifact, data: Corpus, valid: Corpus, steps: str
+    engines: Engines, run: TrainingRun, selector: Artifact, data: Corpus, valid: Corpus, steps: int
 ) -> tuple[Artifact, Mapping[str, Any]]:
     """A trained selector with the Gaussian of its features, its calibration and its card."""
     config = DensityConfig(**selector.options)
@@ -203,8 +186,8 @@ def measure(
     ranks = extractor.true_ranks(items)
     count = max(map(len, items))
     results: dict[str, Any] = {
-        f"{name.upper()} of {count}": f"{value:.4f}"
-        for name, value in ranking_scores(ranks).items()
+        f"R@1 of {count}": f"{(ranks == 1).mean():.4f}",
+        f"MRR of {count}": f"{(1 / ranks).mean():.4f}",
     }
     rng = random.Random(seed)
     pairs = [(true, other.response.text) for true, other, *_ in items]
