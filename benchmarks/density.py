@@ -64,11 +64,8 @@ def main() -> int:
     def inputs(chunk: list[Exchange]) -> list[causerie.engines.encoder.EncoderInput]:
         if not isinstance(read, Towers):
             return [read.input(e) for e in chunk]
-        return [
-            text
-            for e in chunk
-            for text in (read.context(e), read.last(e), read.response(e.response.text))
-        ]
+        turns = (turn for e in chunk for turn in (*e.last(read.history), e.response))
+        return [((text,),) for text in dict.fromkeys(turn.text for turn in turns)]
 
     def encode() -> None:
         encoder.forget()

@@ -83,6 +83,13 @@ class Exchange:
         turns = (*self.context, replace(self.response, text=text))
         return replace(self, dialogue=replace(self.dialogue, turns=turns))
 
+    def recent(self, count: int) -> Exchange:
+        """The same exchange with only the last `count` turns of its context."""
+        if self.turn <= count:
+            return self
+        turns = (*self.last(count), self.response)
+        return Exchange(replace(self.dialogue, turns=turns), count)
+
     def role_of(self, turn: Turn) -> Role:
         """The turn's role; where unknown, the response's speaker is the system."""
         if turn.role is not None:

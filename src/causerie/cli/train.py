@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -14,7 +14,12 @@ from causerie.errors import CauserieError
 
 
 def train(
-    metric: Annotated[str, typer.Argument(help="Which metric to train.", show_default=False)],
+    metric: Annotated[
+        str,
+        typer.Argument(
+            help="Which metric to train; or lm, the language model.", show_default=False
+        ),
+    ],
     data: Annotated[
         list[Path],
         typer.Option(help="Dialogues to train on; repeat for several files.", show_default=False),
@@ -44,6 +49,9 @@ def train(
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
     ] = False,
     encoder: options.Encoder = "default",
+    lm: Annotated[
+        str, typer.Option(help="What `train lm` starts from: a name, a folder or a hub name.")
+    ] = "default-lm",
     device: options.Device = "auto",
     threads: options.Threads = None,
     models_dir: options.ModelsDir = None,
@@ -62,19 +70,26 @@ def train(
         --set tuning=adapter --set pooling=mean --set learning_rate=1e-3 --set epochs=2
 
         causerie score new.jsonl --metrics density --set density.artifact=my-density
+
+        causerie train lm --data chats.jsonl --out my-lm
+
+        causerie score new.jsonl --metrics fed --lm my-lm
     """
     from causerie.cli.console import TrainingDisplay, say, show_results
     from causerie.engines import Engines, Settings
+    from causerie.engines.language import LM
     from causerie.metrics import find
+    from causerie.metrics.followups.language import LanguageModel
     from causerie.metrics.trained import TrainedMetric, TrainingRun
     from causerie.models.artifact import check_place, load_artifact
 
-    chosen = find(metric)
-    if not issubclass(chosen, TrainedMetric):
+    chosen: Any = LanguageModel if metric == LM else find(metric)
+    if not issubclass(chosen, (TrainedMetric, LanguageModel)):
         raise CauserieError(f"{metric} is not trained: there is nothing to do")
     engines = Engines(
         Settings(
             encoder=encoder,
+            lm=lm,
             device=device,
             threads=threads,
             models_dir=models_dir,

@@ -50,11 +50,11 @@ class Engines:
         """
         key = f"{artifact.encoder_sha256} {tuning} {window}"
         if key not in self._tuned:
-            from causerie.engines.tuning import tune
+            from causerie.engines.tuning import tuned
 
             encoder = self.new_encoder(self._backbone(artifact))
             encoder.input.window = min(encoder.input.window, window or encoder.input.window)
-            tune(encoder, artifact, tuning)
+            encoder.model = tuned(encoder.model, encoder.sha256, artifact, "encoder", tuning)
             self._tuned[key] = encoder
         return self._tuned[key]
 

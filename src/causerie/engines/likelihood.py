@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causerie.engines.cache import Cache, Truncation
+from causerie.engines.language import load_language_model
 from causerie.engines.passes import packed, plain, sequences
 from causerie.engines.selfcheck import packable
 from causerie.engines.settings import Settings
@@ -21,9 +22,11 @@ from causerie.engines.tree import Tree
 from causerie.engines.trie import Trie
 from causerie.engines.turnformat import TurnFormat, turn_format
 from causerie.engines.window import Visible, fit
-from causerie.models import Store, load_backbone
+from causerie.models import Store
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from causerie.models import Backbone
 
 TOKEN_BUDGET = 512
@@ -85,6 +88,8 @@ class Likelihood:
         self.signature = f"lm:{model},{self.format.name},{backbone.window},{dtype}"
         self.truncation = Truncation()
         """Nodes asked for, and those of whose path the model could not see everything."""
+        self.statistics: Mapping[str, Tensor] = {}
+        """What was measured with it when it was tuned, by metric, level and dimension."""
         self.tokens_computed = 0
         self._remembered: Cache[bytes, LogLikelihood] = Cache(_REMEMBERED)
         self._model: Any = backbone.model.eval()
@@ -95,14 +100,14 @@ class Likelihood:
 
     @classmethod
     def load(cls, store: Store, settings: Settings) -> Likelihood:
-        backbone = load_backbone(
-            store,
-            settings.lm,
-            "language model",
-            dtype=settings.torch_dtype(),
-            device=settings.torch_device(),
-        )
-        return cls(backbone, settings.turn_format)
+        backbone, artifact = load_language_model(store, settings)
+        if artifact is None:
+            return cls(backbone, settings.turn_format)
+        own = artifact.options["turn_format"]
+        made = cls(backbone, settings.turn_format or own)
+        if made.format.name == own:
+            made.statistics = artifact.statistics
+        return made
 
     def score(
         self, tree: Tree, segments: Iterable[int] = (), paths: Iterable[int] = ()

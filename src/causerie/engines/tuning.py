@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,8 +13,9 @@ from causerie.models.artifact import damaged
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from causerie.engines.encoder import Encoder
     from causerie.models.artifact import Artifact
+
+_LAYER = re.compile(r"\b(?:layers?|h)\.(\d+)\.")
 
 Kind = Literal["full", "adapter", "frozen"]
 
@@ -41,7 +43,7 @@ class Tuning:
         if self.kind == "full" and self.layers is not None:
             last = self._last(model)
             for name, parameter in model.named_parameters():
-                parameter.requires_grad_(any(layer in name for layer in last))
+                parameter.requires_grad_(_layer(name) in last)
         return model
 
     def weights(self, model: Any) -> dict[str, Tensor]:
@@ -93,26 +95,32 @@ class Tuning:
         return [
             name
             for name, module in model.named_modules()
-            if isinstance(module, nn.Linear) and any(layer in name for layer in last)
+            if isinstance(module, nn.Linear) and _layer(name) in last
         ]
 
-    def _last(self, model: Any) -> list[str]:
-        """What the names of the last layers' weights contain."""
+    def _last(self, model: Any) -> set[int]:
+        """The numbers of the last layers."""
         count = int(model.config.num_hidden_layers)
-        last = [f"layer.{n}." for n in range(max(0, count - (self.layers or count)), count)]
-        if not all(any(layer in name for name, _ in model.named_parameters()) for layer in last):
-            raise CauserieError("the layers of this network are not named as BERT's: tune them all")
+        last = set(range(max(0, count - (self.layers or count)), count))
+        if not last <= {_layer(name) for name, _ in model.named_parameters()}:
+            raise CauserieError("the layers of this network have no numbers: tune them all")
         return last
 
 
-def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning) -> None:
-    """Give a freshly loaded encoder the artifact's weights."""
-    if encoder.sha256 != artifact.backbone_sha256:
+def _layer(name: str) -> int | None:
+    """Number of the layer to which a weight belongs, as BERT, Llama and GPT-2 name them."""
+    found = _LAYER.search(name)
+    return int(found[1]) if found else None
+
+
+def tuned(model: Any, sha256: str, artifact: Artifact, part: str, tuning: Tuning) -> Any:
+    """A freshly loaded network, whose files have that hash, with the artifact's weights."""
+    if sha256 != artifact.backbone_sha256:
         raise CauserieError(
             f"this artifact of {artifact.metric} was trained on other weights of "
             f"{artifact.backbone}: run `causerie models verify`, or train it again"
         )
     try:
-        encoder.model = tuning.restore(encoder.model, artifact.part("encoder"))
+        return tuning.restore(model, artifact.part(part))
     except (KeyError, RuntimeError, ValueError) as error:
         raise damaged(f"of {artifact.metric}", error) from error

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +46,23 @@ class TrainingRun:
     watch: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
     """Told what is going on apart from steps."""
+
+
+def corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:
+    """What to train on, and what to validate on: no exchange is in both."""
+
+    def read(paths: Sequence[Path]) -> Corpus:
+        return Corpus.read(paths, lambda record: run.say(f"skipped {record}"))
+
+    data = read(run.data)
+    data, valid = (data, read(run.valid)) if run.valid else data.split(run.config.seed)
+    apart = data.without(valid)
+    if len(apart) < len(data):
+        shared = len(data) - len(apart)
+        run.say(f"left out {shared:,} training dialogues that share an exchange with validation")
+    if not all(apart.sources):
+        raise CauserieError("all dialogues of a file are in the validation data: leave it out")
+    return apart, valid
 
 
 class TrainedMetric(Metric):

@@ -124,7 +124,7 @@ def check_place(folder: Path) -> None:
     """An artifact can be written there: nothing is, or another artifact to be replaced."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
-    if folder.exists() and not _is_artifact(folder):
+    if folder.exists() and not is_artifact(folder):
         raise CauserieError(f"{folder} exists and is no artifact: choose another place")
 
 
@@ -189,7 +189,8 @@ def damaged(where: str, error: Exception) -> CauserieError:
     )
 
 
-def _is_artifact(folder: Path) -> bool:
+def is_artifact(folder: Path) -> bool:
+    """Whether a folder with a config.json is one of causerie: pretrained networks have one too."""
     try:
         _read_config(folder)
     except CauserieError:

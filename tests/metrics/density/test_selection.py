@@ -47,23 +47,61 @@ def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tunin
     made, extractor = task(tiny_bert, interaction="towers", tuning=tuning, exchanges=9)
     with torch.no_grad():
         found = made.candidates(DIALOGUES, random.Random(4))  # type: ignore[attr-defined]
-    rng = random.Random(4)
-    exchanges = [e for d in DIALOGUES for e in rng.sample(d.exchanges(), len(d.exchanges()))]
+    exchanges = [e for d in DIALOGUES for e in d.exchanges()]
     count = len(exchanges)
     assert found.features.shape[:2] == (count, count)
     for i, exchange in enumerate(exchanges):
         others = [exchanges[(i + j) % count].response.text for j in range(count)]
         naive = extractor.features([exchange.with_response(text) for text in others])
         np.testing.assert_allclose(found.features[i].numpy(), naive, rtol=1e-4, atol=1e-5)
-        same = [j > 0 and text == exchange.response.text for j, text in enumerate(others)]
-        assert found.same[i].tolist() == same
-    assert found.same.sum() == 2  # "I do." twice, each other's
+        owners = [exchanges[(i + j) % count].dialogue for j in range(count)]
+        neither = [
+            j > 0 and (text == exchange.response.text or owner is exchange.dialogue)
+            for j, (text, owner) in enumerate(zip(others, owners, strict=True))
+        ]
+        assert found.same[i].tolist() == neither
+    assert found.same.sum() == 2 + 6 + 2  # "I do." twice; pairs of the first and second dialogue
 
 
 def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
     made, _ = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=9, attacks=1.0)
     found = made.candidates(DIALOGUES, random.Random(0))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (6, 12)
+
+
+def test_exchanges_of_a_step_stand_in_a_row(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=2)
+    own = extractor.features(DIALOGUES[0].exchanges())
+    starts = set()
+    for seed in range(9):
+        found = made.candidates(DIALOGUES[:1], random.Random(seed))  # type: ignore[attr-defined]
+        first, second = found.features[:, 0].detach().numpy()
+        (start,) = [n for n in range(2) if np.allclose(first, own[n], rtol=1e-4, atol=1e-5)]
+        np.testing.assert_allclose(second, own[start + 1], rtol=1e-4, atol=1e-5)
+        starts.add(start)
+    assert starts == {0, 1}
+
+
+def test_cosine_is_that_of_the_turns_weighted_by_recency(tiny_bert: Path) -> None:
+    _, extractor = task(tiny_bert, interaction="cosine", tuning="adapter", history=2)
+    exchange = DIALOGUES[0].exchanges()[2]
+    vectors = extractor.encoder.encode([((turn.text,),) for turn in DIALOGUES[0].turns], "mean")
+    _, second, last, response = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    context = last + 0.75 * second
+    naive = context @ response / np.linalg.norm(context)
+    (logit,) = extractor.logits(extractor.features([exchange]))
+    assert logit == pytest.approx(20 * naive, rel=1e-4)
+
+
+def test_towers_begin_as_the_similarity_of_recent_turns(tiny_bert: Path) -> None:
+    _, extractor = task(tiny_bert, interaction="towers", tuning="frozen", history=2)
+    features = extractor.features([DIALOGUES[0].exchanges()[2], DIALOGUES[0].exchanges()[0]])
+    vectors = extractor.encoder.encode([((turn.text,),) for turn in DIALOGUES[0].turns], "mean")
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = [[5 * units[3] @ units[2], 5 * units[3] @ units[1]], [5 * units[1] @ units[0], 0]]
+    np.testing.assert_allclose(features[:, -2:], expected, rtol=1e-4, atol=1e-5)
+    weights = extractor.head.classifier.weight[0, -2:].tolist()
+    assert weights == pytest.approx([5 / 1.75, 5 * 0.75 / 1.75])
 
 
 def test_cross_puts_the_true_response_first(tiny_bert: Path) -> None:

@@ -9,12 +9,12 @@ from causerie.errors import CauserieError
 from causerie.models import Pooling
 from causerie.training.config import LoopConfig
 
-INTERACTIONS = ("cross", "towers")
+INTERACTIONS = ("cross", "towers", "cosine")
 _COUNTS = {
     "window": 8,
     "history": 1,
     "exchanges": 1,
-    "width": 3,
+    "width": 2,
     "negatives": 1,
     "batch": 2,
     "accumulate": 1,
@@ -29,7 +29,8 @@ _COUNTS = {
 class DensityConfig:
     interaction: str = "cross"
     """`cross`: the encoder reads context and response together, as in the paper.
-    `towers`: it reads each by itself and a small network compares them."""
+    `towers`: it reads each turn by itself and a small network compares them.
+    `cosine`: likewise, compared by the cosine alone; a baseline."""
     tuning: Kind = "full"
     """What is trained of the encoder: `full`, `adapter` (low-rank) or `frozen`."""
     rank: int = 16
@@ -41,13 +42,13 @@ class DensityConfig:
     window: int = 256
     """Tokens that the encoder sees at most."""
     history: int = 5
-    """Turns of context that `towers` sees."""
-    exchanges: int = 2
-    """Per dialogue and step, for `towers`; `cross` takes one."""
+    """Turns of context that two towers see."""
+    exchanges: int = 8
+    """In a row, per dialogue and step, for two towers; `cross` takes one."""
     width: int = 128
-    """Of the features of `towers`; those of `cross` have the encoder's."""
+    """Of the features of `towers`; those of the others have the encoder's."""
     negatives: int = 15
-    """Random responses per context for `cross`; `towers` uses all responses of its batch."""
+    """Random responses per context for `cross`; two towers use all responses of a batch."""
     attacks: float = 0.0
     """Share of the contexts that have a corrupted true response among their negatives."""
     contrastive: float = 1.0
@@ -78,6 +79,11 @@ class DensityConfig:
                 f"interaction is {' or '.join(INTERACTIONS)}, not {self.interaction!r}"
             )
         _ = self.encoder_tuning
+        if self.interaction == "towers" and self.width <= self.history:
+            raise CauserieError(
+                f"width is above history ({self.history}), not {self.width}: the features hold "
+                "a cosine for each turn"
+            )
         for key in _COUNTS:
             value = getattr(self, key)
             if value is not None and value < _COUNTS[key]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from causerie.dialogue import Exchange
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.network import Head, TowersHead
+from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,41 +68,67 @@ class Cross(Extractor):
 
 
 class Towers(Extractor):
-    """Context, last turn and response are encoded each by itself, equal texts once."""
+    """Every turn is encoded by itself, equal texts once."""
 
-    head: TowersHead
+    head: PairHead
 
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
         self.history = config.history
-        head = TowersHead(encoder.dimension, config.width)
-        self.head = head.to(encoder.device).eval()
+        head = {"towers": TowersHead, "cosine": CosineHead}[config.interaction]
+        made = head(encoder.dimension, config.width, config.history)
+        self.head = made.to(encoder.device).eval()
 
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
-        inputs = [self.context(e) for e in exchanges]
-        inputs += [self.last(e) for e in exchanges]
-        inputs += [self.response(e.response.text) for e in exchanges]
-        encoded = torch.from_numpy(self.encoder.encode(inputs, self.pooling))
-        sides = encoded.to(self.encoder.device).view(3, len(exchanges), self.encoder.dimension)
+        parts = [
+            self._features(exchanges[start : start + CHUNK])
+            for start in range(0, len(exchanges), CHUNK)
+        ]
+        return np.concatenate(parts)
+
+    def _features(self, exchanges: Sequence[Exchange]) -> Floats:
+        texts = Texts()
+        contexts = texts.contexts(exchanges, self.history)
+        responses = texts.places(exchange.response.text for exchange in exchanges)
+        encoded = self.encoder.encode(texts.inputs, self.pooling)
         with torch.inference_mode():
-            parts = [
-                self.head.features(*sides[:, start : start + CHUNK])
-                for start in range(0, len(exchanges), CHUNK)
-            ]
-        features: Floats = torch.cat(parts).cpu().numpy()
+            vectors = texts.vectors(torch.from_numpy(encoded).to(self.encoder.device))
+            compared = self.head.features(vectors[contexts], vectors[responses])
+        features: Floats = compared.cpu().numpy()
         return features
 
-    def context(self, exchange: Exchange) -> EncoderInput:
-        return (tuple(turn.text for turn in exchange.last(self.history)),)
 
-    def last(self, exchange: Exchange) -> EncoderInput:
-        return ((exchange.last(1)[0].text,),)
+class Texts:
+    """The distinct texts of some exchanges, by their places among the vectors to be made."""
 
-    def response(self, text: str) -> EncoderInput:
-        return ((text,),)
+    def __init__(self) -> None:
+        self._places = {"": 0}
+
+    @property
+    def inputs(self) -> list[EncoderInput]:
+        """To encode, in this order."""
+        return [((text,),) for text in list(self._places)[1:]]
+
+    def vectors(self, encoded: Tensor) -> Tensor:
+        """By place; the first is 0, for turns that are not there."""
+        return torch.cat([encoded.new_zeros(1, encoded.shape[1]), encoded])
+
+    def places(self, texts: Iterable[str]) -> Tensor:
+        return torch.tensor([self._place(text) for text in texts])
+
+    def contexts(self, exchanges: Sequence[Exchange], history: int) -> Tensor:
+        """Of each exchange the last `history` turns, the newest first."""
+        rows = []
+        for exchange in exchanges:
+            row = [self._place(turn.text) for turn in reversed(exchange.last(history))]
+            rows.append(row + [0] * (history - len(row)))
+        return torch.tensor(rows)
+
+    def _place(self, text: str) -> int:
+        return self._places.setdefault(text, len(self._places))
 
 
-EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers}
+EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers, "cosine": Towers}
 
 
 def restore(engines: Engines, artifact: Artifact) -> Extractor:

@@ -1,7 +1,7 @@
 """The two losses of the response selection model.
 
 Candidates are (contexts, candidates), the true response first in each row; `same` marks those
-that only repeat its text, which are neither true nor false.
+that are neither true nor false, such as one that has the true one's text.
 """
 
 from __future__ import annotations

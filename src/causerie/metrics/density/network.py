@@ -1,13 +1,19 @@
-"""What stands on the encoder: a classifier, and for `towers` the network that compares."""
+"""What stands on the encoder: a classifier, and for two towers what compares them."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 SHARPNESS = 5.0
-"""Of the cosines among the features, and of their weight before training."""
+"""Of the cosines among the features, and of all their weights together before training."""
+RECENCY = 0.75
+"""How much less than the next turn each turn of the context counts before training."""
+TEMPERATURE = 0.05
+"""Of the cosine as a classifier."""
 
 
 class Head(nn.Module):
@@ -23,39 +29,78 @@ class Head(nn.Module):
         return scores
 
 
-class TowersHead(Head):
-    """Features from three vectors: of the context, of its last turn, of the response.
+class PairHead(Head):
+    """Compares the vectors of a context's turns, the newest first, with a response's.
 
-    A small network compares them; beside what it finds, the features hold the two cosines with
-    the response, so that before training the classifier already is the encoder's similarity.
+    Where a context has fewer turns than `history`, their vectors are 0.
     """
 
-    def __init__(self, dimension: int, width: int) -> None:
-        super().__init__(width)
-        self.narrow = nn.ModuleDict(
-            {name: nn.Linear(dimension, width) for name in ("context", "last", "response")}
-        )
-        self.alone = nn.ModuleDict(
-            {name: nn.Linear(width, 2 * width, bias=False) for name in self.narrow}
-        )
-        self.together = nn.Linear(4 * width, 2 * width)
-        self.out = nn.Linear(2 * width, width - 2)
-        with torch.no_grad():
-            self.classifier.weight[0, -2:] = SHARPNESS / 2
+    def features(self, turns: Tensor, responses: Tensor) -> Tensor:
+        """g(c, r) of each context (n, history, dimension) with its response (n, dimension)."""
+        turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
+        return self.compare(turns, responses, (turns * responses[:, None]).sum(-1))
 
-    def features(self, context: Tensor, last: Tensor, response: Tensor) -> Tensor:
-        """g(c, r) of vectors that broadcast: contexts, their last turns, responses."""
-        vectors = {"context": context, "last": last, "response": response}
-        units = {name: functional.normalize(v, dim=-1) for name, v in vectors.items()}
-        scale = context.shape[-1] ** 0.5
-        narrow = {name: self.narrow[name](scale * unit) for name, unit in units.items()}
-        c, t, r = narrow.values()
-        # The large layer sees only what depends on both sides: most of the work is there.
-        hidden = self.together(torch.cat([c * r, t * r, (c - r).abs(), (t - r).abs()], dim=-1))
-        for name, vector in narrow.items():
-            hidden = hidden + self.alone[name](vector)
-        cosines = [
-            SHARPNESS * (units[name] * units["response"]).sum(-1, keepdim=True)
-            for name in ("context", "last")
-        ]
-        return torch.cat([self.out(functional.gelu(hidden)), *cosines], dim=-1)
+    def table(self, turns: Tensor, responses: Tensor) -> Tensor:
+        """The same of every context with every response: (contexts, responses, width)."""
+        turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
+        cosines = (turns @ responses.T).transpose(1, 2)
+        return self.compare(turns[:, None], responses, cosines)
+
+    @abstractmethod
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
+        """Features of unit vectors that broadcast, and of the cosines of all turns."""
+
+
+class CosineHead(PairHead):
+    """The cosine of the response with a weighted sum of the turns: two towers and no more."""
+
+    def __init__(self, dimension: int, width: int, history: int) -> None:
+        super().__init__(dimension)
+        self.recency = nn.Parameter(RECENCY ** torch.arange(history))
+        self.classifier.requires_grad_(False)
+        with torch.no_grad():
+            self.classifier.weight.fill_(1 / TEMPERATURE)
+            self.classifier.bias.zero_()
+
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
+        context = (self.recency[:, None] * turns).sum(-2)
+        return functional.normalize(context, dim=-1) * responses
+
+
+class TowersHead(PairHead):
+    """A small network compares; beside what it finds, the features hold the cosines.
+
+    So before training the classifier already is the encoder's similarity.
+    """
+
+    def __init__(self, dimension: int, width: int, history: int) -> None:
+        super().__init__(width)
+        self.context = nn.Linear(history * dimension, width)
+        self.last = nn.Linear(dimension, width)
+        self.response = nn.Linear(dimension, width)
+        self.alone = nn.ModuleList(nn.Linear(width, 2 * width, bias=False) for _ in range(3))
+        self.together = nn.Linear(4 * width, 2 * width)
+        self.out = nn.Linear(2 * width, width - history)
+        weights = RECENCY ** torch.arange(history)
+        with torch.no_grad():
+            self.classifier.weight[0, -history:] = SHARPNESS * weights / weights.sum()
+
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
+        scale = responses.shape[-1] ** 0.5
+        context = self.context(scale * turns.flatten(-2))
+        last = self.last(scale * turns[..., 0, :])
+        response = self.response(scale * responses)
+        both = torch.cat(
+            [
+                context * response,
+                last * response,
+                (context - response).abs(),
+                (last - response).abs(),
+            ],
+            dim=-1,
+        )
+        hidden = self.together(both)
+        # Once per side and not once per pair: most of the work is what depends on both.
+        for layer, side in zip(self.alone, (context, last, response), strict=True):
+            hidden = hidden + layer(side)
+        return torch.cat([self.out(functional.gelu(hidden)), SHARPNESS * cosines], dim=-1)

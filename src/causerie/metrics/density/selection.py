@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.encoder import EncoderInput, pool
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.extractor import Cross, Extractor, Towers
+from causerie.metrics.density.extractor import Cross, Extractor, Texts, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
 from causerie.training.attacks import corrupt
 from causerie.training.corpus import Batches, Corpus
@@ -30,7 +30,7 @@ class Candidates:
     features: Tensor
     """(contexts, candidates, width)"""
     same: Tensor
-    """(contexts, candidates): has the text of the true response without being it."""
+    """(contexts, candidates): neither true nor false, such as one with the true one's text."""
 
 
 class Selection(Task):
@@ -56,8 +56,8 @@ class Selection(Task):
         return self.batches[index], random.Random(f"{self.config.seed}/{index}")
 
     def loss(self, batch: tuple[list[Dialogue], random.Random]) -> Tensor:
-        # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
-        self.encoder.model.train(self.config.tuning == "full")
+        # Dropout is the paper's, for its cross-encoder; two towers see each text once or twice.
+        self.encoder.model.train(self.config.interaction == "cross")
         candidates = self.candidates(*batch)
         features, same = candidates.features, candidates.same
         loss = selection_loss(self.extractor.head.logits(features), same)
@@ -132,36 +132,37 @@ class CrossSelection(Selection):
 
 class TowersSelection(Selection):
     """Some exchanges of each dialogue; the candidates are all responses of the batch, and some
-    of them corrupted."""
+    of them corrupted. Responses of the same dialogue are about the same things: left out."""
 
     extractor: Towers
 
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
-        read = self.extractor
-        exchanges = [e for d in dialogues for e in _some(d, self.config.exchanges, rng)]
+        rows = [_in_a_row(dialogue, self.config.exchanges, rng) for dialogue in dialogues]
+        exchanges = [exchange for row in rows for exchange in row]
         responses = [exchange.response.text for exchange in exchanges]
         corrupted = [
             corrupt(exchange.response.text, exchange.last(1)[0].text, rng.choice(responses), rng)
             for exchange in exchanges
             if rng.random() < self.config.attacks
         ]
-        vectors = self.encode(
-            [read.context(exchange) for exchange in exchanges]
-            + [read.last(exchange) for exchange in exchanges]
-            + [read.response(text) for text in responses + corrupted]
-        )
-        count = len(exchanges)
-        contexts, lasts, answers = vectors[:count], vectors[count : 2 * count], vectors[2 * count :]
-        features = read.head.features(contexts[:, None], lasts[:, None], answers)
-        same = _same(responses, responses + corrupted).to(features.device)
+        texts = Texts()
+        contexts = texts.contexts(exchanges, self.config.history)
+        answers = texts.places(responses + corrupted)
+        vectors = texts.vectors(self.encode(texts.inputs))
+        features = self.extractor.head.table(vectors[contexts], vectors[answers])
+        same = _same(responses, responses + corrupted)
+        owners = [str(number) for number, row in enumerate(rows) for _ in row]
+        same[:, : len(owners)] |= _same(owners, owners)
+        same = same.to(features.device)
         features, same = _diagonal_first(features), _diagonal_first(same)
         same[:, 0] = False
         return Candidates(features, same)
 
 
-def _some(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:
+def _in_a_row(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:
     exchanges = dialogue.exchanges()
-    return rng.sample(exchanges, min(count, len(exchanges)))
+    start = rng.randrange(max(0, len(exchanges) - count) + 1)
+    return exchanges[start : start + count]
 
 
 def _same(rows: Sequence[str], columns: Sequence[str]) -> Tensor:
@@ -177,4 +178,8 @@ def _diagonal_first(table: Tensor) -> Tensor:
     return table[rows[:, None], (rows[:, None] + columns) % len(columns)]
 
 
-SELECTIONS: dict[str, type[Selection]] = {"cross": CrossSelection, "towers": TowersSelection}
+SELECTIONS: dict[str, type[Selection]] = {
+    "cross": CrossSelection,
+    "towers": TowersSelection,
+    "cosine": TowersSelection,
+}

@@ -16,7 +16,7 @@ from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.trained import TrainingRun, card, quantiles_of
+from causerie.metrics.trained import TrainingRun, card, corpora, quantiles_of
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.attacks import ATTACKS
 from causerie.training.candidates import corpus_items
@@ -24,8 +24,6 @@ from causerie.training.corpus import Corpus
 from causerie.training.loop import fit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
@@ -131,7 +129,7 @@ def complete(
 
 def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
     """Take the weights of an earlier training; all that gives them their meaning must agree."""
-    shape = ("interaction", "tuning", "rank", "layers", "pooling", "width")
+    shape = ("interaction", "tuning", "rank", "layers", "pooling", "width", "history")
     differs = [key for key in shape if start.options.get(key) != getattr(config, key)]
     if differs:
         theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
@@ -209,23 +207,6 @@ def measure(
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
     return results
-
-
-def corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:
-    """What to train on, and what to validate on: no exchange is in both."""
-
-    def read(paths: Sequence[Path]) -> Corpus:
-        return Corpus.read(paths, lambda record: run.say(f"skipped {record}"))
-
-    data = read(run.data)
-    data, valid = (data, read(run.valid)) if run.valid else data.split(run.config.seed)
-    apart = data.without(valid)
-    if len(apart) < len(data):
-        shared = len(data) - len(apart)
-        run.say(f"left out {shared:,} training dialogues that share an exchange with validation")
-    if not all(apart.sources):
-        raise CauserieError("all dialogues of a file are in the validation data: leave it out")
-    return apart, valid
 
 
 def _sample(exchanges: Sequence[Exchange], count: int | None, seed: int) -> list[Exchange]:

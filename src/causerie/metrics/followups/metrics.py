@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
@@ -17,7 +17,7 @@ from causerie.metrics.base import Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
 from causerie.metrics.followups.hypotheses import OVERALL, Dimension, dimensions
 from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
-from causerie.metrics.followups.statistics import Statistics, read_statistics
+from causerie.metrics.followups.statistics import Statistic, Statistics, read_statistics
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -37,10 +37,11 @@ class FollowUpMetric(Metric):
     many turns before the response are seen; all by default), `statistics` (a JSON or TOML file
     of what human exchanges score).
 
-    `overall` is the mean of the dimensions, each z-scored by the statistics. Without
-    statistics it is the plain mean of the dimensions that have both positive and negative
-    hypotheses. At dialogue level the response is the last turn of the system (or of the
-    speaker asked for), the last turn where no role is known; what comes after it is not seen.
+    `overall` is the mean of the dimensions, each z-scored by the statistics (those of the
+    language model's artifact if none are given, and it has some). Without statistics it is the
+    plain mean of the dimensions that have both positive and negative hypotheses. At dialogue
+    level the response is the last turn of the system (or of the speaker asked for), the last
+    turn where no role is known; what comes after it is not seen.
     """
 
     needs = frozenset({"language model"})
@@ -62,7 +63,8 @@ class FollowUpMetric(Metric):
             raise CauserieError(f"history is a number of turns from 1, not {history!r}")
         self.average = cast(Average, average)
         self.history = history
-        self._dimensions = dimensions(Path(hypotheses) if hypotheses else None)
+        self._shipped = dimensions()
+        self._dimensions = dimensions(Path(hypotheses)) if hypotheses else self._shipped
         self._statistics: dict[Level, Statistics] = (
             read_statistics(Path(statistics), self.name) if statistics else {}
         )
@@ -98,18 +100,14 @@ class FollowUpMetric(Metric):
         # In a fixed order, so that every run packs the same passes.
         orders = dict.fromkeys(self.orders + (EXPLAINED if self.explain else ()))
         texts = dict.fromkeys(h for d in self._dimensions[level] for h in d.hypotheses)
-        seen = [self._window(exchange) for exchange in exchanges]
+        seen = [e if self.history is None else e.recent(self.history) for e in exchanges]
         found = likelihoods(self.engines.likelihood, seen, orders, texts, self.average)
-        return [self._scores(likelihood, level) for likelihood in found]
+        statistics = self._human(level)
+        return [self._scores(likelihood, level, statistics) for likelihood in found]
 
-    def _window(self, exchange: Exchange) -> Exchange:
-        """The exchange with no more history than the metric looks at."""
-        if self.history is None or exchange.turn <= self.history:
-            return exchange
-        turns = (*exchange.last(self.history), exchange.response)
-        return Exchange(replace(exchange.dialogue, turns=turns), self.history)
-
-    def _scores(self, likelihood: Likelihoods, level: Level) -> Scores:
+    def _scores(
+        self, likelihood: Likelihoods, level: Level, statistics: Statistics | None
+    ) -> Scores:
         def fit(hypothesis: str) -> float:
             return self.scorer(lambda order: likelihood.of(order, hypothesis))
 
@@ -121,13 +119,30 @@ class FollowUpMetric(Metric):
         }
         if not all(map(isfinite, values.values())):
             return (_NOTHING,) * len(self.columns(level))
-        statistics = self._statistics.get(level)
         overall = formulas.overall(values, statistics)
         missing = _NO_OVERALL if statistics is None else _NO_STATISTICS
         return (
             *(Score.of(v, self._explanation(d, likelihood)) for d, v in values.items()),
             Score.of(overall) if isfinite(overall) else missing,
         )
+
+    def _human(self, level: Level) -> Statistics | None:
+        """What exchanges score: as the user's file says, or as measured when the model was tuned.
+
+        The latter holds for the shipped hypotheses and the published way to average only.
+        """
+        if self._statistics:
+            return self._statistics[level]
+        if (self.average, self.history) != ("sequence", None):
+            return None
+        measured = self.engines.likelihood.statistics
+        found = {
+            dimension.name: Statistic(*measured[key].tolist())
+            for dimension in self._dimensions[level]
+            if dimension in self._shipped[level]
+            and (key := f"{self.name}.{level}.{dimension.name}") in measured
+        }
+        return found or None
 
     def _explanation(self, dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any] | None:
         """By how much the response made each hypothesis likelier, in nats per token."""

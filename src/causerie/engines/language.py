@@ -1,0 +1,42 @@
+"""Language models by name: pretrained ones, and those that were tuned on dialogues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from causerie.engines.tuning import Tuning, tuned
+from causerie.models import Backbone, Store, load_backbone
+from causerie.models.artifact import Artifact, artifact_folder, is_artifact, load_artifact
+
+if TYPE_CHECKING:
+    from causerie.engines.settings import Settings
+
+LM = "lm"
+"""What artifacts of language models call themselves, and the name of the shipped one."""
+
+
+def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Artifact | None]:
+    """The network that `settings.lm` names, and the artifact if it is a tuned one."""
+    artifact = _artifact(settings.lm)
+    backbone = load_backbone(
+        store,
+        artifact.backbone if artifact else settings.lm,
+        "language model",
+        dtype=settings.torch_dtype(),
+        device=settings.torch_device(),
+    )
+    if artifact is None:
+        return backbone, None
+    tuning = Tuning("adapter", artifact.options["rank"], artifact.options["layers"])
+    model = tuned(backbone.model, backbone.sha256, artifact, LM, tuning)
+    name = f"{backbone.name}+{LM}"
+    return replace(backbone, name=name, sha256=artifact.sha256, model=model), artifact
+
+
+def _artifact(name: str) -> Artifact | None:
+    """The default language model is the shipped artifact."""
+    folder = artifact_folder(LM if name == "default" else name)
+    if folder is None or not is_artifact(folder):
+        return None
+    return load_artifact(str(folder), LM)

@@ -1,0 +1,122 @@
+"""The language model behind follow-ups, tuned on conversations: `causerie train lm`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.engines import Engines
+from causerie.engines.language import LM
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level, Score
+from causerie.metrics.followups.hypotheses import OVERALL
+from causerie.metrics.followups.metrics import Cpmi, CpmiSym, Fed, FollowUpMetric
+from causerie.metrics.trained import TrainingRun, card, corpora
+from causerie.models.artifact import Artifact
+from causerie.training.language import LanguageConfig, measure, sample, tune
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from causerie.training.corpus import Corpus
+
+METRICS: tuple[type[FollowUpMetric], ...] = (Fed, Cpmi, CpmiSym)
+MEASURED = 100
+"""Held-out exchanges, and dialogues, on which the dimensions' statistics are measured."""
+
+LIMITS = (
+    "English, everyday conversation and people who try out chat bots.",
+    "It repeats what such text is like, which is not always kind or true.",
+)
+
+
+class LanguageModel:
+    """No metric: what `fed`, `cpmi`, `cpmi-sym`, `relevance` and `perplexity` ask."""
+
+    config: ClassVar[type] = LanguageConfig
+
+    @classmethod
+    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+        """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
+        if run.init:
+            raise CauserieError("a language model is tuned from --lm: leave --init away")
+        config: LanguageConfig = run.config
+        data, valid = corpora(run)
+        stock = replace(engines.settings, turn_format=None)
+        backbone = engines.likelihood.backbone
+        weights, progress = tune(
+            backbone, config, data, valid, run.folder, resume=run.resume, watch=run.watch
+        )
+        artifact = Artifact(
+            metric=LM,
+            backbone=backbone.name,
+            backbone_sha256=backbone.sha256,
+            options=asdict(config),
+            network=weights,
+            statistics={},
+            card="",
+            licence=run.licence,
+        )
+        artifact.save(run.folder / "tuned")  # engines take language models from folders
+        tuned = Engines(replace(stock, lm=str(run.folder / "tuned")))
+        run.say("measuring on held-out dialogues")
+        same_format = Engines(replace(stock, turn_format=config.turn_format))
+        plain = Engines(stock)
+        results = measure(
+            {
+                "tuned": lambda: tuned.likelihood,
+                f"stock ({config.turn_format})": lambda: same_format.likelihood,
+                "stock (its own format)": lambda: plain.likelihood,
+            },
+            valid,
+            config.seed,
+        )
+        run.say("measuring what held-out exchanges score on each dimension")
+        facts = {
+            "steps": f"{progress.best_step:,}",
+            "seed": config.seed,
+            "backbone (SHA-256)": backbone.sha256[:12],
+            "training data (SHA-256)": data.sha256[:12],
+            "validation data (SHA-256)": valid.sha256[:12],
+        }
+        about = (
+            f"A low-rank adapter (rank {config.rank}) for {backbone.name}, tuned on "
+            f"{len(data):,} dialogues in the format `{config.turn_format}`; with it go mean and "
+            "deviation of every dimension of the follow-up metrics on held-out exchanges."
+        )
+        return replace(
+            artifact,
+            statistics=statistics(tuned, valid, config.seed),
+            card=card(LM, run, about, {**facts, **results}, LIMITS),
+        ), results
+
+
+def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tensor]:
+    """Mean and deviation of every dimension on responses that no training saw.
+
+    They are the system's where it is known, or anybody's.
+    """
+    exchanges = held_out.exchanges
+    exchanges = [e for e in exchanges if e.response.role == "system"] or exchanges
+    turns: list[Exchange] = sample(exchanges, MEASURED, seed)
+    dialogues: list[Dialogue] = sample(held_out.dialogues, MEASURED, seed)
+    found: dict[str, Tensor] = {}
+    for metric in METRICS:
+        made = metric(engines)
+        rows: dict[Level, Sequence[Sequence[Score]]] = {
+            "turn": made.score_exchanges(turns),
+            "dialogue": made.score_dialogues(dialogues),
+        }
+        for level, scores in rows.items():
+            for place, dimension in enumerate(made.dimensions(level)):
+                values = [row[place].value for row in scores]
+                known = [value for value in values if value is not None]
+                if dimension != OVERALL and len(set(known)) > 1:
+                    key = f"{metric.name}.{level}.{dimension}"
+                    found[key] = torch.tensor([fmean(known), pstdev(known)])
+    return found

@@ -1,0 +1,90 @@
+"""How well a language model knows conversations that it has not seen.
+
+Two measures: nats per character of utterance text, and how often it finds what a user really
+said to the system among what other users said to theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.engines.dialoguetree import DialogueTree
+from causerie.training.candidates import ranking_items
+from causerie.training.corpus import Corpus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from causerie.engines.likelihood import Likelihood
+
+HISTORY = 6
+"""Turns that the model sees before a reaction."""
+AT_ONCE = 16
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Numerators and denominators of a ratio, one of each per dialogue."""
+
+    part: NDArray[Any]
+    whole: NDArray[Any]
+
+    def ratio(self) -> float:
+        return float(self.part.sum() / self.whole.sum())
+
+    def text(self, other: Shares | None = None) -> str:
+        """The ratio with its 95% interval (of the difference to `other`, on the same dialogues)."""
+        rows = np.random.default_rng(0).integers(len(self.part), size=(RESAMPLES, len(self.part)))
+        value = self.ratio() - (other.ratio() if other else 0.0)
+        drawn = self._ratios(rows) - (other._ratios(rows) if other else 0.0)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        sign = "+" if other else ""
+        return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+    def _ratios(self, rows: NDArray[Any]) -> NDArray[Any]:
+        ratios: NDArray[Any] = self.part[rows].sum(1) / self.whole[rows].sum(1)
+        return ratios
+
+
+def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Shares:
+    """Of every turn given those before it; the last speaker is the system where none is known."""
+    nats, characters = [], []
+    for start in range(0, len(dialogues), AT_ONCE):
+        tree = DialogueTree(engine.format)
+        paths = []
+        for dialogue in dialogues[start : start + AT_ONCE]:
+            last = Exchange(dialogue, len(dialogue.turns) - 1)
+            paths.append(tree.path(tree.response(last)))
+        scores = engine.score(tree, segments=[node for path in paths for node in path])
+        nats += [-sum(scores.segment(node).total for node in path) for path in paths]
+    for dialogue in dialogues:
+        characters.append(sum(len(turn.text) for turn in dialogue.turns))
+    return Shares(np.array(nats), np.array(characters))
+
+
+def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
+    """What users said to the system, each followed by what others said; none without roles."""
+    found = [
+        exchange.recent(HISTORY)
+        for exchange in corpus.exchanges
+        if exchange.response.role == "user" and exchange.context[-1].role == "system"
+    ]
+    return ranking_items(found, seed)
+
+
+def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> Shares:
+    """Of each item, whether the true reaction has the highest likelihood per token."""
+    found = []
+    for item in items:
+        tree = DialogueTree(engine.format)
+        nodes = [tree.response(exchange) for exchange in item]
+        scores = engine.score(tree, segments=nodes)
+        true, *others = (scores.segment(node).mean for node in nodes)
+        found.append(all(other < true for other in others))
+    return Shares(np.array(found, dtype=float), np.ones(len(found)))

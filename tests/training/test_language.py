@@ -1,0 +1,199 @@
+"""A language model that is tuned on conversations: rows, loss, measures, the command."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.engines.likelihood import Likelihood
+from causerie.engines.turnformat import FORMATS
+from causerie.errors import CauserieError
+from causerie.metrics import load
+from causerie.models.artifact import load_artifact
+from causerie.training.corpus import Corpus
+from causerie.training.heldout import Shares, nats_per_character, reactions, reactions_found
+from causerie.training.language import LanguageConfig, LanguageModelling, row
+
+TOPICS = ("hiking", "music", "pizza", "weather", "film", "guitar", "lake", "book")
+
+
+def talk(name: str, *texts: str, roles: bool = True) -> Dialogue:
+    speakers = ("user", "bot") if roles else ("A", "B")
+    known = ("user", "system") if roles else (None, None)
+    turns = (Turn(speakers[i % 2], text, role=known[i % 2]) for i, text in enumerate(texts))  # type: ignore[arg-type]
+    return Dialogue(name, tuple(turns))
+
+
+def write(path: Path, count: int, seed: int) -> Path:
+    """Users who answer a bot about the bot's topic."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(count):
+        topic = rng.choice(TOPICS)
+        texts = ["Hello!", f"Do you like {topic}?", f"I like {topic}.", f"Tell me about {topic}!"]
+        speakers = ("user", "bot")
+        turns = [{"speaker": speakers[i % 2], "text": text} for i, text in enumerate(texts)]
+        lines.append(json.dumps({"id": f"{seed}-{number}", "turns": turns}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def engine(tiny_llama: Path) -> Likelihood:
+    return Engines(Settings(lm=str(tiny_llama), offline=True, threads=1)).likelihood
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_row_is_what_the_engine_scores(tiny_llama: Path, name: str) -> None:
+    engines = Engines(Settings(lm=str(tiny_llama), offline=True, turn_format=name))
+    engine = engines.likelihood
+    dialogue = talk("d", "Do you like music?", "I do.", "Which?", "The guitar.")
+    tokens, scored = row(engine.format, dialogue, 200, random.Random(0))
+    with torch.no_grad():
+        logits = engine.backbone.model(input_ids=torch.tensor([tokens])).logits[0]
+    log_probs = logits.log_softmax(-1)
+    naive = -sum(float(log_probs[place - 1, tokens[place]]) for place in scored)
+    shares = nats_per_character(engine, [dialogue])
+    assert shares.part[0] == pytest.approx(naive, rel=1e-4)
+    assert shares.whole[0] == sum(len(turn.text) for turn in dialogue.turns)
+
+
+def test_long_dialogues_begin_anywhere_and_are_cut(engine: Likelihood) -> None:
+    dialogue = talk("d", *(f"We took the long trail, {n} miles." for n in range(30)))
+    rows = [row(engine.format, dialogue, 64, random.Random(seed)) for seed in range(20)]
+    assert max(len(tokens) for tokens, _ in rows) == 64
+    assert len({tuple(tokens) for tokens, _ in rows}) > 5
+    assert all(0 < place < len(tokens) for tokens, scored in rows for place in scored)
+
+
+def test_unknown_roles_are_drawn(engine: Likelihood) -> None:
+    dialogue = talk("d", "Hello!", "Hi.", roles=False)
+    rows = {tuple(row(engine.format, dialogue, 64, random.Random(seed))[0]) for seed in range(9)}
+    assert len(rows) == 2
+    known = talk("d", "Hello!", "Hi.")
+    rows = {tuple(row(engine.format, known, 64, random.Random(seed))[0]) for seed in range(9)}
+    assert len(rows) == 1
+
+
+def test_the_loss_is_nats_per_token(tiny_llama: Path, tmp_path: Path) -> None:
+    backbone = Engines(Settings(lm=str(tiny_llama), offline=True)).likelihood.backbone
+    corpus = Corpus.read([write(tmp_path / "talks.jsonl", 24, seed=1)])
+    config = LanguageConfig(turn_format="chat", batch=3, rank=2)
+    task = LanguageModelling(backbone, config, corpus, corpus)
+    dialogues, rng = task.batch(0)
+    loss = task.loss((dialogues, random.Random("0/0"))).item()
+    engine = Likelihood(backbone, "chat")
+    rows = [row(engine.format, dialogue, 192, rng) for dialogue in dialogues]
+    nats = nats_per_character(engine, dialogues).part.sum()
+    assert loss == pytest.approx(nats / sum(len(scored) for _, scored in rows), rel=1e-4)
+
+
+def test_reactions_are_users_to_the_system() -> None:
+    corpus = Corpus(
+        (
+            (
+                talk("a", "Hello!", "Do you like music?", "I do.", "Which?"),
+                talk("b", "Hi.", "Really?", "Tell me more!"),
+                talk("c", "Hi.", "Really?", "Not me.", roles=False),
+            ),
+        )
+    )
+    items = reactions(corpus, 0)
+    assert [item[0].response.text for item in items] == ["I do.", "Tell me more!"]
+    assert {e.response.text for e in items[0][1:]} == {"Tell me more!"}
+
+
+def test_a_reaction_is_found_if_it_is_the_likeliest(engine: Likelihood) -> None:
+    dialogue = talk("d", "Hello!", "Do you like music?", "I do.")
+    exchange = Exchange(dialogue, 2)
+    texts = ["I do.", "The weather was cold.", "Where do you work?"]
+    means = []
+    for text in texts:
+        answered = Exchange(exchange.with_response(text).dialogue, 2)
+        alone = nats_per_character(engine, [answered.dialogue]).part[0]
+        before = nats_per_character(engine, [talk("d", "Hello!", "Do you like music?")]).part[0]
+        tokens = engine.format.segment("user", text)
+        means.append((before - alone) / (tokens.stop - tokens.start))
+    best = int(np.argmax(means))
+    for first in range(3):
+        order = [texts[first], *(text for text in texts if text != texts[first])]
+        found = reactions_found(engine, [[exchange.with_response(text) for text in order]])
+        assert found.ratio() == float(first == best)
+
+
+def test_shares_have_paired_intervals() -> None:
+    rng = np.random.default_rng(1)
+    whole = rng.integers(50, 150, 200).astype(float)
+    part = whole * rng.normal(1.0, 0.2, 200)
+    one, other = Shares(part, whole), Shares(part + 0.1 * whole, whole)
+    assert one.ratio() == pytest.approx(part.sum() / whole.sum())
+    value, low, high = (float(x.strip("[],")) for x in one.text().split())
+    assert low < value < high
+    assert high - low == pytest.approx(2 * 1.96 * 0.2 / np.sqrt(200), rel=0.3)
+    assert other.text(one) == "+0.100 [+0.100, +0.100]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"turn_format": "xml"}, "turn_format is one of chat, eos, plain"),
+        ({"batch": 0}, "batch is at least 1, not 0"),
+        ({"rank": 0}, "rank and layers are at least 1"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(CauserieError, match=message):
+        LanguageConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Path) -> None:
+    write(tmp_path / "talks.jsonl", 60, seed=1)
+    words = [sys.executable, "-m", "causerie", "train", "lm", "--offline", "--threads", "1"]
+    words += ["--lm", str(tiny_llama), "--data", str(tmp_path / "talks.jsonl")]
+    words += ["--out", str(tmp_path / "mine"), "--licence", "public domain"]
+    for setting in ("rank=4", "layers=1", "epochs=4", "learning_rate=1e-2", "batch=4"):
+        words += ["--set", setting]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    artifact = load_artifact(str(tmp_path / "mine"), "lm")
+    assert "tuned minus stock (eos)" in artifact.card
+    assert "public domain" in artifact.card
+    line = next(x for x in artifact.card.splitlines() if "nats per character, tuned minus" in x)
+    assert line.split("|")[2].strip().startswith("-")  # it learned something
+
+    engines = Engines(Settings(lm=str(tmp_path / "mine"), offline=True))
+    assert engines.likelihood.format.name == "eos"
+    assert artifact.sha256[:12] in engines.likelihood.signature
+    assert all("layers.1" in name for name in artifact.network)
+    dialogue = talk("d", "Hello!", "Do you like music?")
+    fed = load("fed", engines)
+    scores = fed.score_exchanges([Exchange(dialogue, 1)])[0]
+    values = dict(zip(fed.columns("turn"), scores, strict=True))
+    dimensions = [name for name in values if not name.endswith("overall")]
+    zs = []
+    for name in dimensions:
+        mean, deviation = artifact.statistics[name.replace("fed.", "fed.turn.")].tolist()
+        zs.append((values[name].value - mean) / deviation)  # type: ignore[operator]
+    assert values["fed.overall"].value == pytest.approx(np.mean(zs), rel=1e-3)
+
+    plain = Engines(Settings(lm=str(tmp_path / "mine"), offline=True, turn_format="chat"))
+    assert plain.likelihood.statistics == {}
+
+
+def test_an_artifact_of_something_else_is_no_language_model(
+    tmp_path: Path, tiny_llama: Path
+) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"metric": "density"}))
+    with pytest.raises(CauserieError, match="is an artifact of density, not of lm"):
+        _ = Engines(Settings(lm=str(folder), offline=True)).likelihood
