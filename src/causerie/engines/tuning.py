@@ -105,14 +105,14 @@ class Tuning:
         return last
 
 
-def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning) -> None:
-    """Give a freshly loaded encoder the artifact's weights."""
+def tune(encoder: Encoder, artifact: Artifact, tuning: Tuning, part: str = "encoder") -> None:
+    """Give a freshly loaded encoder the weights in a part of the artifact."""
     if encoder.sha256 != artifact.backbone_sha256:
         raise CauserieError(
             f"this artifact of {artifact.metric} was trained on other weights of "
             f"{artifact.backbone}: run `causerie models verify`, or train it again"
         )
     try:
-        encoder.model = tuning.restore(encoder.model, artifact.part("encoder"))
+        encoder.model = tuning.restore(encoder.model, artifact.part(part))
     except (KeyError, RuntimeError, ValueError) as error:
         raise damaged(f"of {artifact.metric}", error) from error

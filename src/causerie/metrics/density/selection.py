@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.engines.encoder import EncoderInput, pool
+from causerie.engines.encoder import EncoderInput
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
 from causerie.training.attacks import corrupt
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.loop import Task
+from causerie.training.vectors import FixedVectors, LearnedVectors, Vectors
 
-TEXTS_AT_ONCE = 16
-"""Encoded together in training: similar lengths, little padding."""
 REFINED_EXCHANGES = 3
 """Of each dialogue, on which the small network is refined."""
 
@@ -50,6 +49,7 @@ class Selection(Task):
         self.extractor, self.config = extractor, config
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
+        self.encode: Vectors = LearnedVectors(self.encoder, config.pooling)
         self.batches = Batches(train, config.batch, config.seed)
         self.valid = valid
 
@@ -77,20 +77,6 @@ class Selection(Task):
     @abstractmethod
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         """What the dialogues of a batch give."""
-
-    def encode(self, inputs: list[EncoderInput]) -> Tensor:
-        """Vectors of the inputs, with gradients."""
-        distinct = list(dict.fromkeys(inputs))
-        rows = self.encoder.input.rows(distinct)
-        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-        parts = []
-        for start in range(0, len(order), TEXTS_AT_ONCE):
-            group = order[start : start + TEXTS_AT_ONCE]
-            batch = self.encoder.input.collate([rows[index] for index in group])
-            hidden = self.encoder.forward(batch)
-            parts.append(pool(hidden, batch["attention_mask"], self.config.pooling))
-        places = {distinct[index]: place for place, index in enumerate(order)}
-        return torch.cat(parts)[[places[one] for one in inputs]]
 
 
 class CrossSelection(Selection):
@@ -178,7 +164,7 @@ class Refinement(TowersSelection):
     ) -> None:
         super().__init__(extractor, config, train, valid)
         self.module = nn.ModuleDict({"head": extractor.head})
-        self._known: dict[EncoderInput, Tensor] = {}
+        self.encode = FixedVectors(self.encoder, config.pooling)
 
     def rate(self, name: str) -> float:
         return 1.0
@@ -187,13 +173,6 @@ class Refinement(TowersSelection):
         # always the same of a dialogue, or there would be ever more to encode
         rng = random.Random(f"{self.config.seed}/{dialogue.id}")
         return _some(dialogue, REFINED_EXCHANGES, rng)
-
-    def encode(self, inputs: list[EncoderInput]) -> Tensor:
-        new = [one for one in dict.fromkeys(inputs) if one not in self._known]
-        with torch.inference_mode():
-            vectors = torch.from_numpy(self.encoder.encode(new, self.config.pooling))
-        self._known.update(zip(new, vectors, strict=True))
-        return torch.stack([self._known[one] for one in inputs]).to(self.encoder.device)
 
     def validate(self) -> dict[str, float]:
         return ranking_scores(self.extractor.true_ranks(self.valid))
