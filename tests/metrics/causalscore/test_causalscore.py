@@ -38,10 +38,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from annotated_talks import write_annotations, write_dialogues
 
 FROZEN = CausalScoreConfig(
-    interaction="towers", tuning="frozen", pooling="mean", width=16, history=5, rounds=2, curve=2,
-    batch=32, epochs=12, learning_rate=3e-3, exchanges=2,
+    interaction="towers", tuning="frozen", pooling="mean", width=32, dropout=0.0, history=5,
+    rounds=2, curve=2, batch=32, epochs=20, learning_rate=3e-3, exchanges=1,
 )  # fmt: skip
-ADAPTER = replace(FROZEN, tuning="adapter", rank=2, epochs=4, rounds=0, curve=0)
+ADAPTER = replace(FROZEN, tuning="adapter", rank=2, epochs=10, rounds=0, curve=0)
 CROSS = replace(
     ADAPTER, interaction="cross", tuning="full", epochs=1, learning_rate=1e-3, exchanges=1
 )
@@ -304,7 +304,8 @@ def test_every_round_and_the_curve_are_logged(training: Path, artifact: Artifact
     assert (len(rounds) > 1) <= bool(artifact.options["rounds"])
     if artifact.options["curve"]:
         curve = lines("learning-curve.jsonl")
-        assert [point["annotations"] for point in curve] == [120, 240]
+        half, all_of_them = (point["annotations"] for point in curve)
+        assert half == pytest.approx(all_of_them / 2, rel=0.1)
         assert all(0 <= point["auc"] <= 1 for point in curve)
         assert (training / "training" / "learning-curve.svg").exists()
     else:
@@ -345,7 +346,7 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
 
 def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
     settings = "interaction=towers tuning=frozen pooling=mean width=16 history=5 batch=16"
-    settings += " epochs=4 learning_rate=3e-3 rounds=2 curve=2 exchanges=1 confidence=0.6"
+    settings += " epochs=4 learning_rate=3e-3 rounds=2 curve=2 exchanges=2 confidence=0.6"
     sets = [word for setting in settings.split() for word in ("--set", setting)]
     words = [sys.executable, "-m", "causerie", "train", "causalscore", "--offline"]
     words += ["--threads", "1", "--encoder", str(tiny_bert), *sets]

@@ -39,9 +39,9 @@ class Answered:
         }
 
 
-def answered(by: Answers, examples: Sequence[Example]) -> Answered:
+def answered(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:
     scores = by.probabilities([example.question for example in examples]).astype(np.float64)
-    return Answered(scores, scores > THRESHOLD)
+    return Answered(scores, scores > threshold)
 
 
 def always_positive(examples: Sequence[Example]) -> Answered:

@@ -92,25 +92,37 @@ def unlabelled_items(corpus: Corpus, history: int, exchanges: int, seed: int) ->
     return items
 
 
-class OtherUtterances:
-    """Utterances of other conversations of the same file."""
+class Others:
+    """What was said in other conversations of the same file.
 
-    def __init__(self, sources: Sequence[Sequence[Dialogue]]) -> None:
-        self._texts = [
-            [(_key(dialogue), turn.text) for dialogue in source for turn in dialogue.turns]
-            for source in sources
-        ]
-        for number, source in enumerate(sources, start=1):
-            if len({_key(dialogue) for dialogue in source}) < 2:
+    Responses are drawn from responses: drawn from all utterances, they could be told from true
+    ones by who speaks and how far the conversation is.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._responses: dict[int, list[tuple[Item, str]]] = {}
+        self._utterances: dict[int, list[tuple[Item, str]]] = {}
+        for item in items:
+            self._responses.setdefault(item.source, []).append((item, item.response))
+            said = self._utterances.setdefault(item.source, [])
+            said += [(item, text) for text in item.utterances]
+        for source, said in self._responses.items():
+            if len({item.conversation for item, _ in said}) < 2:
                 raise CauserieError(
-                    f"file {number} has a single conversation: negatives take another one"
+                    f"file {source + 1} has a single conversation: negatives take another one"
                 )
 
-    def draw(self, item: Item, rng: random.Random) -> str:
-        """One that is not of the item's conversation and does not repeat its response."""
+    def response(self, item: Item, rng: random.Random) -> str:
+        """A response that is another conversation's and not the item's in so many words."""
+        return self._draw(self._responses[item.source], item, rng)
+
+    def utterance(self, item: Item, rng: random.Random) -> str:
+        return self._draw(self._utterances[item.source], item, rng)
+
+    def _draw(self, said: Sequence[tuple[Item, str]], item: Item, rng: random.Random) -> str:
         for _ in range(_TRIES):
-            conversation, text = rng.choice(self._texts[item.source])
-            if conversation != item.conversation and text != item.response:
+            other, text = rng.choice(said)
+            if other.conversation != item.conversation and text != item.response:
                 return text
         raise CauserieError("the conversations of a file are all but the same: give others")
 
@@ -138,9 +150,9 @@ class TrainingSet(ABC):
 class Pairs(TrainingSet):
     """For C_uncond: a cause or the preceding utterance, against another's response to it."""
 
-    def __init__(self, items: Sequence[Item], others: OtherUtterances, seed: int) -> None:
+    def __init__(self, items: Sequence[Item], seed: int) -> None:
         super().__init__(seed)
-        self._items, self._others = items, others
+        self._items, self._others = items, Others(items)
 
     def __len__(self) -> int:
         return sum(2 * len(_dependent_by_label(item)) for item in self._items)
@@ -152,7 +164,7 @@ class Pairs(TrainingSet):
                 said = item.utterances[index]
                 where = item.distance(index), item.conversation
                 examples.append(Example(Question(said, item.response), True, *where))
-                other = self._others.draw(item, rng)
+                other = self._others.response(item, rng)
                 examples.append(Example(Question(said, other), False, *where))
         return examples
 
@@ -213,10 +225,10 @@ class Triples(TrainingSet):
 class PrecedingTwo(TrainingSet):
     """The ablation: the two preceding utterances, against two of another conversation."""
 
-    def __init__(self, items: Sequence[Item], others: OtherUtterances, seed: int) -> None:
+    def __init__(self, items: Sequence[Item], seed: int) -> None:
         super().__init__(seed)
         self._items = [item for item in items if len(item.utterances) > 1]
-        self._others = others
+        self._others = Others(self._items)
         if not self._items:
             raise CauserieError("no response has two utterances before it")
 
@@ -229,7 +241,7 @@ class PrecedingTwo(TrainingSet):
             last, other = len(item.utterances) - 1, len(item.utterances) - 2
             for cause, given in ((last, other), (other, last)):
                 examples.append(triple(item, cause, [given], True, rng))
-                said, beside = self._others.draw(item, rng), self._others.draw(item, rng)
+                said, beside = (self._others.utterance(item, rng) for _ in range(2))
                 where = item.distance(cause), item.conversation
                 examples.append(Example(Question(said, item.response, beside), False, *where))
         return examples

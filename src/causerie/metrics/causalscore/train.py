@@ -42,7 +42,6 @@ from causerie.metrics.causalscore.measure import (
 from causerie.metrics.causalscore.questions import (
     Example,
     Item,
-    OtherUtterances,
     Pairs,
     PrecedingTwo,
     TrainingSet,
@@ -156,8 +155,8 @@ class Training:
             self._remember()
         seed = self.config.seed
         examples: TrainingSet = _Both(
-            Pairs(self.items, OtherUtterances(self.data.annotated.dialogues.sources), seed),
-            Pairs(self.free_items, OtherUtterances(self.data.unlabelled.sources), seed),
+            Pairs(self.items, seed),
+            Pairs(self.free_items, seed),
             seed,
         )
         self.fit(
@@ -219,8 +218,7 @@ class Training:
     def _labelled(self, items: Sequence[Item], pseudo: Sequence[Example] = ()) -> TrainingSet:
         config = self.config
         if config.causes == "preceding two":
-            others = OtherUtterances(self.data.annotated.dialogues.sources)
-            return PrecedingTwo(items, others, config.seed)
+            return PrecedingTwo(items, config.seed)
         return Triples(
             items,
             dependents(self.unconditional, items),
@@ -230,8 +228,7 @@ class Training:
         )
 
     def valid_pairs(self) -> list[Example]:
-        others = OtherUtterances(self.data.valid.dialogues.sources)
-        return Pairs(self.valid_items, others, self.config.seed).epoch(0)
+        return Pairs(self.valid_items, self.config.seed).epoch(0)
 
     def valid_triples(self) -> list[Example]:
         found = dependents(self.unconditional, self.valid_items)
@@ -387,9 +384,8 @@ def check_start(
 def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str, Any]:
     """Both classifiers beside trivial answers; true against random responses by every score."""
     items = annotated_items(valid, metric.history)
-    others = OtherUtterances(valid.dialogues.sources)
     asked = {
-        "C_uncond": (metric.unconditional, Pairs(items, others, seed).epoch(0)),
+        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
         "C_cond": (
             metric.conditional,
             measured_triples(items, dependents(metric.unconditional, items), seed),
