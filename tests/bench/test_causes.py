@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.bench.causes import causes_markdown, run_causes
-from causerie.bench.statistics import with_intervals
 from causerie.bench.statistics.classification import (
     auc_of_clusters,
-    aucs,
-    balanced_accuracies,
     balanced_accuracy_of_clusters,
+    estimates_of,
 )
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
@@ -64,19 +62,37 @@ def test_estimates_and_intervals() -> None:
     labels = rng.random(400) < 0.3
     scores = np.stack([labels + rng.normal(size=400), rng.normal(size=400)])
     clusters = np.repeat(np.arange(40), 10)
-    good, blind = with_intervals(
-        aucs(scores, labels), auc_of_clusters(scores, labels, clusters), seed=0
-    )
-    assert (good.value, blind.value) == (auc(scores[0], labels), auc(scores[1], labels))
+    good, blind = estimates_of(auc_of_clusters(scores, labels, clusters), 400, seed=0)
+    assert good.value == pytest.approx(auc(scores[0], labels))
+    assert blind.value == pytest.approx(auc(scores[1], labels))
     assert good.low is not None
     assert blind.low is not None
     assert blind.high is not None
     assert blind.low < 0.5 < blind.high
     assert good.low > 0.6
-    (always,) = balanced_accuracies([[True] * 400], labels)
-    assert always.value == 0.5
-    (one_kind,) = aucs([1.0, 2.0], [True, True])
-    assert (one_kind.value, one_kind.reason) == (None, "all items are positive, or none is")
+    always = balanced_accuracy_of_clusters([[True] * 400], labels, clusters)
+    assert estimates_of(always, 400, seed=0)[0].value == 0.5
+    (one_kind,) = estimates_of(auc_of_clusters([1.0, 2.0], [True, True], [0, 1]), 2, seed=0)
+    assert (one_kind.value, one_kind.reason) == (None, "no positive and negative to compare")
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 2)), min_size=1, max_size=20
+    )
+)
+def test_strata_compare_only_within(items: list[tuple[int, bool, int]]) -> None:
+    scores, labels, strata = zip(*items, strict=True)
+    pairs = [
+        (one > other) + (one == other) / 2
+        for one, positive, here in items
+        if positive
+        for other, label, there in items
+        if not label and here == there
+    ]
+    found = auc_of_clusters(scores, labels, range(len(items)), strata)
+    expected = sum(pairs) / len(pairs) if pairs else np.nan
+    assert found(np.ones((1, len(items))))[0, 0] == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +129,7 @@ def test_every_file_and_all_of_them(engines: Engines, artifact: Path, files: lis
         for answers in (domain.unconditional, domain.conditional):
             found, position, always = answers
             assert (always.auc.value, always.balanced_accuracy.value) == (0.5, 0.5)
+            assert position.at_equal_distance.value == 0.5
             for one in (found, position):
                 assert one.auc.low is not None
                 assert one.auc.high is not None

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.statistics import Estimate, with_intervals
+from causerie.bench.statistics import Estimate
 from causerie.bench.statistics.classification import (
     auc_of_clusters,
-    aucs,
-    balanced_accuracies,
     balanced_accuracy_of_clusters,
+    estimates_of,
 )
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
@@ -46,6 +45,8 @@ class Answering:
 
     name: str
     auc: Estimate
+    at_equal_distance: Estimate
+    """AUC among utterances that are equally far from their response: place says nothing there."""
     balanced_accuracy: Estimate
 
 
@@ -147,11 +148,8 @@ def _domain(name: str, parts: Sequence[_Measured], resamples: int, seed: int) ->
     ]
     labels = [label for p in parts for label in [True] * len(p.true) + [False] * len(p.random)]
     clusters = [c for part in parts for c in part.conversations * 2]
-    found = with_intervals(
-        aucs(scores, labels),
-        auc_of_clusters(scores, labels, clusters),
-        resamples=resamples,
-        seed=seed,
+    found = estimates_of(
+        auc_of_clusters(scores, labels, clusters), len(labels), resamples=resamples, seed=seed
     )
     return DomainCauses(
         name,
@@ -173,19 +171,16 @@ def _answering(
     answers = [[part.answers[classifier][name] for part in parts] for name in names]
     scores = [np.concatenate([one.scores for one in row]) for row in answers]
     decisions = [np.concatenate([one.decisions for one in row]) for row in answers]
-    by_score = with_intervals(
-        aucs(scores, labels),
-        auc_of_clusters(scores, labels, clusters),
-        resamples=resamples,
-        seed=seed,
+    distances = [example.distance for example in examples]
+    columns = (
+        estimates_of(statistic, len(labels), resamples=resamples, seed=seed)
+        for statistic in (
+            auc_of_clusters(scores, labels, clusters),
+            auc_of_clusters(scores, labels, clusters, distances),
+            balanced_accuracy_of_clusters(decisions, labels, clusters),
+        )
     )
-    by_decision = with_intervals(
-        balanced_accuracies(decisions, labels),
-        balanced_accuracy_of_clusters(decisions, labels, clusters),
-        resamples=resamples,
-        seed=seed,
-    )
-    return tuple(map(Answering, names, by_score, by_decision))
+    return tuple(map(Answering, names, *columns))
 
 
 def causes_markdown(result: CausesResult) -> str:
@@ -195,13 +190,14 @@ def causes_markdown(result: CausesResult) -> str:
     lines += [f"Exchanges: {'; '.join(sizes)}. 95% intervals by dialogue.", ""]
     titles = {"unconditional": "Dependent or not", "conditional": "Dependent given another"}
     for kind, title in titles.items():
-        lines += [f"### {title}", "", "| data | answer | AUC | balanced accuracy |"]
-        lines.append("|---|---|--:|--:|")
-        lines += [
-            f"| {domain.name} | {one.name} | {one.auc.text(3)} | {one.balanced_accuracy.text(3)} |"
-            for domain in result.domains
-            for one in getattr(domain, kind)
-        ]
+        lines += [f"### {title}", ""]
+        lines.append("| data | answer | AUC | AUC at equal distance | balanced accuracy |")
+        lines.append("|---|---|--:|--:|--:|")
+        for domain in result.domains:
+            for one in getattr(domain, kind):
+                figures = one.auc, one.at_equal_distance, one.balanced_accuracy
+                cells = [domain.name, one.name, *(figure.text(3) for figure in figures)]
+                lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     lines += ["### True against random responses: AUC", "", f"| data | {' | '.join(SCORES)} |"]
     lines.append("|---|" + "--:|" * len(SCORES))

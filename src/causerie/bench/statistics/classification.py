@@ -1,49 +1,48 @@
-"""Answers of yes or no: AUC and balanced accuracy, and how they vary with the clusters drawn.
+"""Answers of yes or no: AUC and balanced accuracy, as functions of the clusters drawn.
 
 `scores` and `decisions` are classifiers x items, `labels` say which items are positive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from causerie.bench.statistics.estimate import Estimate, FloatArray, Labels, label_index
+from causerie.bench.statistics.bootstrap import with_intervals
+from causerie.bench.statistics.estimate import Estimate, FloatArray, Labels, Seed, label_index
 from causerie.bench.statistics.resampling import ClusterStatistic, cluster_sums
-from causerie.training.measures import auc, balanced_accuracy
 
-_ONE_KIND = "all items are positive, or none is"
-
-
-def aucs(scores: ArrayLike, labels: ArrayLike) -> list[Estimate]:
-    """Share of (positive, negative) pairs in order, ties half; one estimate per classifier."""
-    return _each(scores, labels, auc)
+_ONE_KIND = "no positive and negative to compare"
 
 
-def balanced_accuracies(decisions: ArrayLike, labels: ArrayLike) -> list[Estimate]:
-    return _each(decisions, labels, balanced_accuracy)
+def auc_of_clusters(
+    scores: ArrayLike, labels: ArrayLike, clusters: Labels, strata: Labels | None = None
+) -> ClusterStatistic:
+    """Share of (positive, negative) pairs in which the positive scores higher, ties half.
 
-
-def auc_of_clusters(scores: ArrayLike, labels: ArrayLike, clusters: Labels) -> ClusterStatistic:
-    """AUC; memory grows with the number of positives times that of negatives."""
+    With `strata` only pairs within one count. Memory grows with the number of pairs.
+    """
     index, count = label_index(clusters)
     positive = np.asarray(labels, dtype=bool)
     rows = np.array(scores, dtype=np.float64, ndmin=2)
     where = np.eye(count)[index]
-    in_order = []
-    for row in rows:
+    stratum = np.zeros(len(index)) if strata is None else label_index(strata)[0]
+    pairs = (stratum[positive][:, None] == stratum[~positive]).astype(np.float64)
+
+    def by_cluster(of_pairs: FloatArray) -> FloatArray:
+        result: FloatArray = where[positive].T @ of_pairs @ where[~positive]
+        return result
+
+    def wins(row: FloatArray) -> FloatArray:
         high, low = row[positive][:, None], row[~positive]
-        wins = (high > low) + (high == low) / 2
-        in_order.append(where[positive].T @ wins @ where[~positive])
-    positives, negatives = where[positive].sum(axis=0), where[~positive].sum(axis=0)
+        return by_cluster(((high > low) + (high == low) / 2) * pairs)
+
+    won, all_of_them = [wins(row) for row in rows], by_cluster(pairs)
 
     def share(counts: FloatArray) -> FloatArray:
-        pairs = (counts @ positives) * (counts @ negatives)
-        won = np.stack([((counts @ matrix) * counts).sum(axis=1) for matrix in in_order], axis=1)
+        sums = [((counts @ m) * counts).sum(axis=1) for m in (*won, all_of_them)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            result: FloatArray = won / pairs[:, None]
+            result: FloatArray = np.stack(sums[:-1], axis=1) / sums[-1][:, None]
         return result
 
     return ClusterStatistic(count, share)
@@ -52,12 +51,15 @@ def auc_of_clusters(scores: ArrayLike, labels: ArrayLike, clusters: Labels) -> C
 def balanced_accuracy_of_clusters(
     decisions: ArrayLike, labels: ArrayLike, clusters: Labels
 ) -> ClusterStatistic:
+    """Mean of the shares of positives and of negatives that are decided rightly."""
     index, count = label_index(clusters)
     positive = np.asarray(labels, dtype=bool)
     said = np.array(decisions, dtype=bool, ndmin=2)
     kinds = cluster_sums(np.array([positive, ~positive], dtype=np.float64), index, count)
-    right = [cluster_sums((said & positive).astype(np.float64), index, count)]
-    right.append(cluster_sums((~said & ~positive).astype(np.float64), index, count))
+    right = [
+        cluster_sums(both.astype(np.float64), index, count)
+        for both in (said & positive, ~said & ~positive)
+    ]
 
     def accuracy(counts: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -71,10 +73,12 @@ def balanced_accuracy_of_clusters(
     return ClusterStatistic(count, accuracy)
 
 
-def _each(
-    rows: ArrayLike, labels: ArrayLike, measure: Callable[[ArrayLike, ArrayLike], float]
+def estimates_of(
+    statistic: ClusterStatistic, items: int, *, resamples: int = 1000, seed: Seed
 ) -> list[Estimate]:
-    matrix: NDArray[np.generic] = np.array(rows, ndmin=2)
-    both = 0 < int(np.sum(labels)) < matrix.shape[1]
-    reason = None if both else _ONE_KIND
-    return [Estimate.of(measure(row, labels), matrix.shape[1], reason) for row in matrix]
+    """Its value where every cluster is drawn once, with intervals; one for each classifier."""
+    values = statistic(np.ones((1, statistic.clusters)))[0]
+    estimates = [
+        Estimate.of(value, items, _ONE_KIND if np.isnan(value) else None) for value in values
+    ]
+    return with_intervals(estimates, statistic, resamples=resamples, seed=seed)
