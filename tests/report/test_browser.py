@@ -197,7 +197,7 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
         return browser.find_elements(By.CSS_SELECTOR, ".arcs path")
 
     assert arcs(0) == []
-    boxes[1].find_element(By.TAG_NAME, "summary").click()
+    boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     weak, strong = arcs(2)
     assert float(weak.get_attribute("stroke-width")) < float(strong.get_attribute("stroke-width"))
     assert (weak.get_attribute("stroke-dasharray"), strong.get_attribute("stroke-dasharray")) == (
@@ -208,6 +208,6 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
     talk_top = browser.find_element(By.CSS_SELECTOR, ".talk").rect["y"]
     start = float(strong.get_attribute("d").split(",")[1].split()[0]) + talk_top
     assert bubbles[2]["y"] <= start <= bubbles[2]["y"] + bubbles[2]["height"]
-    boxes[1].find_element(By.TAG_NAME, "summary").click()
+    boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     assert arcs(0) == []
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

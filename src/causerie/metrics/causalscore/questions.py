@@ -79,10 +79,12 @@ def annotated_items(corpus: AnnotatedCorpus, history: int) -> list[Item]:
     return items
 
 
-def unlabelled_items(corpus: Corpus, history: int, exchanges: int, seed: int) -> list[Item]:
+def unlabelled_items(
+    corpus: Corpus, history: int, exchanges: int, seed: int, first_source: int = 0
+) -> list[Item]:
     """Some exchanges of each dialogue; no cause is known but the preceding utterance."""
     items = []
-    for source, dialogues in enumerate(corpus.sources):
+    for source, dialogues in enumerate(corpus.sources, start=first_source):
         for number, dialogue in enumerate(dialogues):
             rng = random.Random(f"{seed}/{source}/{number}")
             found = dialogue.exchanges()

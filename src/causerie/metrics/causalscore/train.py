@@ -99,7 +99,8 @@ class Data:
         unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
         free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
         if len(free) < len(unlabelled):
-            run.say(f"left out {len(unlabelled) - len(free):,} dialogues that share an exchange")
+            shared = len(unlabelled) - len(free)
+            run.say(f"left out {shared:,} dialogues that share an exchange with held-out ones")
         return cls(apart, valid, free)
 
 
@@ -125,7 +126,11 @@ class Training:
         self.items = annotated_items(data.annotated, config.history)
         self.valid_items = annotated_items(data.valid, config.history)
         self.free_items = unlabelled_items(
-            data.unlabelled, config.history, config.exchanges, config.seed
+            data.unlabelled,
+            config.history,
+            config.exchanges,
+            config.seed,
+            first_source=len(data.annotated.sources),
         )
         self.rounds: list[Round] = []
         self.curve: list[dict[str, Any]] = []
@@ -153,21 +158,15 @@ class Training:
         self.run.say("training the unconditional classifier")
         if not self.config.learns_encoder:
             self._remember()
-        seed = self.config.seed
-        examples: TrainingSet = _Both(
-            Pairs(self.items, seed),
-            Pairs(self.free_items, seed),
-            seed,
-        )
         self.fit(
             self.unconditional,
-            examples,
+            Pairs([*self.items, *self.free_items], self.config.seed),
             self.valid_pairs(),
             "unconditional",
             learn_encoder=self.config.learns_encoder,
         )
         self.encoder.forget()
-        if not (self.own_encoder and self.config.learns_encoder):
+        if self.config.learns_encoder and not self.own_encoder:
             self._remember()
 
     def conditionally(self) -> None:
@@ -297,20 +296,6 @@ class Training:
         if self.own_encoder:
             parts[SECOND_ENCODER] = tuning.weights(self.conditional.encoder.model)
         return {f"{part}.{key}": t for part, state in parts.items() for key, t in state.items()}
-
-
-class _Both(TrainingSet):
-    """Two training sets as one; the second may be empty."""
-
-    def __init__(self, one: TrainingSet, other: TrainingSet, seed: int) -> None:
-        super().__init__(seed)
-        self._sets = (one, other)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._sets))
-
-    def draw(self, rng: Any) -> list[Example]:
-        return [example for one in self._sets for example in one.draw(rng)]
 
 
 def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
