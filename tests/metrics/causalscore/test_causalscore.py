@@ -345,8 +345,8 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
 
 
 def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
-    settings = "interaction=towers tuning=frozen pooling=mean width=16 history=5 batch=16"
-    settings += " epochs=4 learning_rate=3e-3 rounds=2 curve=2 exchanges=2 confidence=0.6"
+    settings = "interaction=towers tuning=frozen pooling=mean width=16 dropout=0.0 history=5"
+    settings += " batch=16 epochs=6 learning_rate=1e-2 rounds=2 curve=2 exchanges=2 confidence=0.5"
     sets = [word for setting in settings.split() for word in ("--set", setting)]
     words = [sys.executable, "-m", "causerie", "train", "causalscore", "--offline"]
     words += ["--threads", "1", "--encoder", str(tiny_bert), *sets]
