@@ -31,6 +31,7 @@ class Shout(Metric):
 OWN = {
     "bertscore": {"encoder", "references"},
     "bleu": {"references"},
+    "causalscore": {"encoder"},
     "cosine": {"encoder"},
     "cosine-ref": {"encoder", "references"},
     "cpmi": {"language model"},

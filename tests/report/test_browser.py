@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from causerie.report import ColumnInfo, write_report
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select  # noqa: E402
+from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
 HOSTILE = (
     "<script>window.broken = 1; alert(1)</script>",
@@ -167,3 +168,46 @@ def test_nothing_is_wider_than_the_window(page: webdriver.Chrome, width: int) ->
     )
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert overflow == 0
+
+
+def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Drawn while the scores of a response are open: one arc for each turn it depends on."""
+    turns = tuple(Turn("AB"[n % 2], f"utterance {n}") for n in range(4))
+    found = {
+        "dependents": [
+            {"turn": 0, "p": 0.6, "direct": False},
+            {"turn": 2, "p": 0.9, "direct": True},
+        ],
+        "conditional": [[None, 0.4], [0.8, None]],
+    }
+    rows = {
+        3: {"wit": 1.0, "explanation": {"wit": found}},
+        1: {"wit": 0.5, "explanation": {"wit": {"dependents": []}}},
+    }
+    path = tmp_path / "report.html"
+    write_report(path, [(Dialogue("talk", turns), rows)], COLUMNS[:1], title="T", signature="s")
+    browser.get(path.as_uri())
+    boxes = browser.find_elements(By.CSS_SELECTOR, "details.scores")
+
+    def arcs(expected: int) -> list[Any]:
+        # `toggle` is told after the click
+        WebDriverWait(browser, 5).until(
+            lambda b: len(b.find_elements(By.CSS_SELECTOR, ".arcs path")) == expected
+        )
+        return browser.find_elements(By.CSS_SELECTOR, ".arcs path")
+
+    assert arcs(0) == []
+    boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    weak, strong = arcs(2)
+    assert float(weak.get_attribute("stroke-width")) < float(strong.get_attribute("stroke-width"))
+    assert (weak.get_attribute("stroke-dasharray"), strong.get_attribute("stroke-dasharray")) == (
+        "5 4",
+        "none",
+    )
+    bubbles = [b.rect for b in browser.find_elements(By.CSS_SELECTOR, ".bubble")]
+    talk_top = browser.find_element(By.CSS_SELECTOR, ".talk").rect["y"]
+    start = float(strong.get_attribute("d").split(",")[1].split()[0]) + talk_top
+    assert bubbles[2]["y"] <= start <= bubbles[2]["y"] + bubbles[2]["height"]
+    boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert arcs(0) == []
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

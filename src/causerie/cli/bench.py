@@ -9,6 +9,7 @@ import typer
 
 from causerie.cli import options
 from causerie.cli.assignments import metric_options, with_hypotheses
+from causerie.cli.causes import causes
 from causerie.cli.rank import rank
 
 if TYPE_CHECKING:
@@ -272,6 +273,7 @@ def probe(
 
 
 bench_app.command()(rank)
+bench_app.command()(causes)
 
 
 def _duration(seconds: float) -> str:

@@ -164,7 +164,6 @@ class TrainingDisplay(Display):
             transient=True,
         )
         self._task = self._progress.add_task("", total=None, state="")
-        self._validated = 0
 
     def watch(self, progress: training.Progress) -> None:
         scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
@@ -172,8 +171,7 @@ class TrainingDisplay(Display):
         self._progress.update(
             self._task, completed=progress.step, total=progress.steps, state=state
         )
-        if progress.scores_step > self._validated:
-            self._validated = progress.scores_step
+        if progress.scores_step == progress.step:
             say(f"step {progress.step:,} of {progress.steps:,}: {state}")
 
     def say(self, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -20,17 +21,30 @@ def train(
             help="Which metric to train; or lm, the language model.", show_default=False
         ),
     ],
-    data: Annotated[
-        list[Path],
-        typer.Option(help="Dialogues to train on; repeat for several files.", show_default=False),
-    ],
     out: Annotated[Path, typer.Option(help="Folder of the artifact.", show_default=False)],
-    valid: Annotated[
+    data: Annotated[
         Optional[list[Path]],  # noqa: UP045 - typer reads it at run time, on 3.10 too
         typer.Option(
-            help="Dialogues to validate on, never trained on "
-            "[default: one in twenty of the data is held out].",
+            "--data",
+            "--unlabelled",
+            help="Dialogues to train on; repeat for several files.",
+            show_default=False,
         ),
+    ] = None,
+    annotations: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="Causal annotations to train causalscore on."),
+    ] = None,
+    valid: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(
+            help="Dialogues (or annotations) to validate on, never trained on "
+            "[default: some of the data is held out].",
+        ),
+    ] = None,
+    unseen: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="Annotations kept for testing: their conversations are left out."),
     ] = None,
     set_: Annotated[
         Optional[list[str]],  # noqa: UP045
@@ -71,6 +85,9 @@ def train(
 
         causerie score new.jsonl --metrics density --set density.artifact=my-density
 
+        causerie train causalscore --annotations annotated.jsonl --unlabelled chats.jsonl
+        --out my-causalscore
+
         causerie train lm --data chats.jsonl --out my-lm
 
         causerie score new.jsonl --metrics fed --lm my-lm
@@ -86,6 +103,12 @@ def train(
     chosen: Any = LanguageModel if metric == LM else find(metric)
     if not issubclass(chosen, (TrainedMetric, LanguageModel)):
         raise CauserieError(f"{metric} is not trained: there is nothing to do")
+    if chosen.annotated and not annotations:
+        raise CauserieError(f"{metric} learns from causal annotations: give --annotations")
+    if not chosen.annotated and (annotations or unseen):
+        raise CauserieError(f"{metric} does not learn from annotations: give --data alone")
+    if not chosen.annotated and not data:
+        raise CauserieError(f"{metric} learns from dialogues: give --data")
     engines = Engines(
         Settings(
             encoder=encoder,
@@ -98,18 +121,32 @@ def train(
     )
     out = out.resolve()
     check_place(out)
-    start = load_artifact(init, metric).options if init else None
+    start = chosen.inherited(load_artifact(init)) if init else None
     folder = out.with_name(out.name + ".training")
     with TrainingDisplay() as display:
         artifact, results = chosen.train(
             engines,
             TrainingRun(
                 config=configure(chosen.config, set_ or [], start),
-                data=tuple(data),
+                data=tuple(data or ()),
                 valid=tuple(valid or ()),
+                annotations=tuple(annotations or ()),
+                unseen=tuple(unseen or ()),
                 folder=folder,
                 licence=licence,
-                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, init, licence),
+                recipe=_recipe(
+                    metric,
+                    {
+                        "--annotations": annotations,
+                        "--unlabelled" if annotations else "--data": data,
+                        "--valid": valid,
+                        "--unseen": unseen,
+                    },
+                    set_ or [],
+                    encoder,
+                    init,
+                    licence,
+                ),
                 init=init,
                 resume=resume,
                 watch=display.watch,
@@ -123,8 +160,7 @@ def train(
 
 def _recipe(
     metric: str,
-    data: list[Path],
-    valid: list[Path],
+    files: Mapping[str, list[Path] | None],
     sets: list[str],
     encoder: str,
     init: str | None,
@@ -132,8 +168,8 @@ def _recipe(
 ) -> str:
     """The command without folders, which differ from machine to machine."""
     words = ["causerie", "train", metric]
-    words += [word for path in data for word in ("--data", path.name)]
-    words += [word for path in valid for word in ("--valid", path.name)]
+    for option, paths in files.items():
+        words += [word for path in paths or () for word in (option, path.name)]
     words += [word for assignment in sets for word in ("--set", assignment)]
     words += ["--encoder", Path(encoder).name] if encoder != "default" else []
     words += ["--init", Path(init).name] if init else []

@@ -42,19 +42,24 @@ class Engines:
         return Encoder.load(self.store, settings)
 
     def tuned_encoder(
-        self, artifact: Artifact, tuning: Tuning, window: int | None = None
+        self,
+        artifact: Artifact,
+        tuning: Tuning,
+        window: int | None = None,
+        part: str = "encoder",
     ) -> Encoder:
         """The encoder as an artifact's training left it, shared by all who use the artifact.
 
-        `window` is how many tokens it may see at most.
+        `window` is how many tokens it may see at most; `part` says which it is where an
+        artifact has several.
         """
-        key = f"{artifact.encoder_sha256} {tuning} {window}"
+        key = f"{artifact.encoder_sha256(part)} {tuning} {window}"
         if key not in self._tuned:
             from causerie.engines.tuning import tuned
 
             encoder = self.new_encoder(self._backbone(artifact))
             encoder.input.window = min(encoder.input.window, window or encoder.input.window)
-            encoder.model = tuned(encoder.model, encoder.sha256, artifact, "encoder", tuning)
+            encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
             self._tuned[key] = encoder
         return self._tuned[key]
 

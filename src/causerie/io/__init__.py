@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
+from causerie.io.annotations import Annotation, to_annotation
 from causerie.io.delimited import read_csv, read_tsv
 from causerie.io.detect import HEAD, detect
 from causerie.io.jsonarray import read_json
@@ -25,18 +26,21 @@ from causerie.io.whole import appearing_whole, write_whole
 
 __all__ = [
     "INPUT_FORMATS",
+    "Annotation",
     "Record",
     "Rejected",
     "appearing_whole",
     "arrow_table",
     "check_table_path",
     "read",
+    "read_annotations",
     "read_table",
     "write_table",
     "write_whole",
 ]
 
 Record: TypeAlias = Dialogue | Exchange | Rejected
+_Made = TypeVar("_Made")
 
 _READERS: dict[str, Callable[[Source], Iterator[Raw]]] = {
     "jsonl": read_jsonl,
@@ -66,6 +70,25 @@ def read(
 
     Raises `CauserieError`, at the first record, only if nothing can be done with the file.
     """
+    yield from _read(path, to_record, input_format, watch)
+
+
+def read_annotations(path: str | Path) -> Iterator[Annotation | Rejected]:
+    """Every annotated exchange of a file of causal annotations; bad ones as `read` does.
+
+    The file is JSONL or a JSON array, each record with a `history`, a `response` and the
+    causes: `cause_spans` and `cause_turns`, or the `entities` of the published CGDIALOG+.
+    """
+    yield from _read(path, to_annotation)
+
+
+def _read(
+    path: str | Path,
+    make: Callable[[Mapping[str, object], str], _Made],
+    input_format: str | None = None,
+    watch: Callable[[int], None] = lambda position: None,
+) -> Iterator[_Made | Rejected]:
+    """What `make` makes of the fields of each record and of the name it has if it has no id."""
     name = str(path)
     if input_format is not None and input_format not in _READERS:
         raise CauserieError(
@@ -87,7 +110,7 @@ def read(
                 try:
                     if isinstance(fields, RecordError):
                         raise fields
-                    record: Record = to_record(fields, f"{stem}:{line}")
+                    record: _Made | Rejected = make(fields, f"{stem}:{line}")
                 except RecordError as bad:
                     record = Rejected(name, line, str(bad))
                 yield record

@@ -32,16 +32,21 @@ class TrainingRun:
     config: Any
     """The metric's own configuration."""
     data: tuple[Path, ...]
+    """Dialogues."""
     valid: tuple[Path, ...]
-    """Empty: one dialogue in twenty of the data is held out."""
+    """Empty: some of what is trained on is held out."""
     folder: Path
     """Where checkpoints and the log go."""
+    annotations: tuple[Path, ...] = ()
+    """Causal annotations, for a metric that learns from them; then `valid` has such, too."""
+    unseen: tuple[Path, ...] = ()
+    """Annotations kept for testing: their conversations are left out of the training."""
     licence: str = "not stated"
     """Of the data; it is written on the card."""
     recipe: str = ""
     """The command that makes this artifact again."""
     init: str | None = None
-    """An artifact of the same shape whose weights are the start."""
+    """An artifact whose weights are the start."""
     resume: bool = False
     watch: Callable[[Progress], None] = lambda progress: None
     say: Callable[[str], None] = lambda text: None
@@ -71,6 +76,8 @@ class TrainedMetric(Metric):
     calibrated: ClassVar[bool] = True
     config: ClassVar[type]
     """The dataclass whose fields `causerie train --set` can change."""
+    annotated: ClassVar[bool] = False
+    """Whether it is trained on causal annotations, and dialogues are an addition."""
 
     artifact: Artifact
 
@@ -84,6 +91,13 @@ class TrainedMetric(Metric):
     @abstractmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
         """Train; the artifact, and what was measured on validation data."""
+
+    @classmethod
+    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
+        """The settings that a training which starts from an artifact has from it."""
+        if start.metric != cls.name:
+            raise CauserieError(f"--init is an artifact of {start.metric}, not of {cls.name}")
+        return start.options
 
     def save(self, path: str | Path) -> None:
         """Write its artifact to a folder, from which `causerie.load` makes the metric again."""
@@ -122,14 +136,22 @@ def percentile_of(value: float, quantiles: NDArray[Any]) -> float:
 
 
 def card(
-    title: str, run: TrainingRun, about: str, results: Mapping[str, Any], limits: Sequence[str]
+    title: str,
+    run: TrainingRun,
+    about: str,
+    results: Mapping[str, Any],
+    limits: Sequence[str],
+    held_out: str = "one dialogue in twenty",
 ) -> str:
-    """The text that goes with an artifact."""
+    """The text that goes with an artifact; `held_out` is what validated it without a file."""
     lines = [f"# {title}", "", about, "", "## Data", ""]
-    lines += [f"- trained on `{path.name}`" for path in run.data]
+    lines += [f"- annotations: `{path.name}`" for path in run.annotations]
+    kind = "unlabelled dialogues:" if run.annotations else "trained on"
+    lines += [f"- {kind} `{path.name}`" for path in run.data]
     lines += [f"- validated on `{path.name}`" for path in run.valid]
     if not run.valid:
-        lines.append("- validated on one dialogue in twenty of them, which were not trained on")
+        lines.append(f"- validated on {held_out} of them, which were not trained on")
+    lines += [f"- without the conversations of `{path.name}`" for path in run.unseen]
     if run.init:
         lines.append(f"- its training went on from `{Path(run.init).name}`")
     lines += ["", f"Licence of the data: {run.licence}", "", "## Recipe", ""]

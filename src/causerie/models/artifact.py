@@ -63,10 +63,9 @@ class Artifact:
         """Of everything that decides a score."""
         return _hash(self._config(), {**self.network, **self.statistics})
 
-    @cached_property
-    def encoder_sha256(self) -> str:
+    def encoder_sha256(self, part: str = "encoder") -> str:
         """Of all that makes its encoder: artifacts with the same one share it."""
-        return _hash(self.backbone_sha256, self.part("encoder"))
+        return _hash(self.backbone_sha256, self.part(part))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The weights whose names begin with `prefix` and a dot, without it, in float32."""
@@ -157,18 +156,18 @@ def metric_of(folder: Path) -> str:
     return str(metric)
 
 
-def load_artifact(name: str, metric: str) -> Artifact:
-    """A shipped artifact by its name, or any by its folder; it must be one of `metric`."""
+def load_artifact(name: str, metric: str | None = None) -> Artifact:
+    """A shipped artifact by its name, or any by its folder; one of `metric` where that is given."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = find_artifact(name)
     config = _read_config(folder)
-    if config["metric"] != metric:
+    if metric not in (None, config["metric"]):
         raise CauserieError(f"{name} is an artifact of {config['metric']}, not of {metric}")
     try:
         return Artifact(
-            metric=metric,
+            metric=config["metric"],
             backbone=config["backbone"]["name"],
             backbone_sha256=config["backbone"]["sha256"],
             options=config["options"],

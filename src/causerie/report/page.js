@@ -95,6 +95,63 @@
     return make("span", "", typeof value === "number" ? figure(value) : String(value));
   }
 
+  // Arcs from the turns that a response depends on, as long as its scores are open.
+
+  const GUTTER = 3;
+
+  function dependentsOf(turn) {
+    const found = turn.explanation !== null && typeof turn.explanation === "object"
+      ? Object.values(turn.explanation).find((e) => e && Array.isArray(e.dependents)) : null;
+    return found ? found.dependents : [];
+  }
+
+  function shape(tag, attributes) {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
+    return node;
+  }
+
+  function arcs({ node, turns }) {
+    const around = node.getBoundingClientRect();
+    const place = (view) => {
+      const box = view.bubble.getBoundingClientRect();
+      return { x: box.left - around.left, y: box.top - around.top + Math.min(box.height / 2, 18) };
+    };
+    const drawn = [];
+    for (const view of turns) {
+      if (!view.box || !view.box.open) continue;
+      const to = place(view);
+      for (const { turn, p, direct } of dependentsOf(view.turn)) {
+        if (!turns[turn]) continue;
+        const from = place(turns[turn]);
+        // A curve comes three quarters of the way to its control points.
+        const left = Math.min(from.x, to.x);
+        const bow = left - (left - GUTTER) / 0.75;
+        drawn.push(shape("path", {
+          d: `M${from.x},${from.y} C${bow},${from.y} ${bow},${to.y} ${to.x},${to.y}`
+            + ` m-7,-4 l7,4 l-7,4`,
+          "stroke-width": 1 + 2 * p,
+          "stroke-dasharray": direct ? "none" : "5 4",
+        }));
+      }
+    }
+    let svg = node.querySelector("svg.arcs");
+    if (!svg && drawn.length) {
+      // What it shows is in the explanation, too, as text.
+      svg = shape("svg", { class: "arcs", "aria-hidden": "true" });
+      node.append(svg);
+    }
+    if (svg) svg.replaceChildren(...drawn);
+  }
+
+  function drawArcs(view) {
+    if (!view.turns.some(({ turn }) => turn.scores && dependentsOf(turn).length)) return;
+    for (const { box } of view.turns) {
+      if (box) box.addEventListener("toggle", () => arcs(view));
+    }
+    new ResizeObserver(() => arcs(view)).observe(view.node);
+  }
+
   // Conversations: drawn once, recoloured, reordered and hidden afterwards.
 
   function drawTurn(turn) {
@@ -106,9 +163,10 @@
     text.dir = "auto";
     bubble.append(text);
     node.append(who, bubble);
-    const view = { turn, node, bubble, summary: null };
+    const view = { turn, node, bubble, summary: null, box: null };
     if (turn.scores) {
       const box = make("details", "scores");
+      view.box = box;
       view.summary = make("summary");
       view.summary.title = columns
         .map((column, index) => `${column.name} ${figure(turn.scores[index])}`).join("\n");
@@ -139,7 +197,9 @@
     const turns = talk.turns.map(drawTurn);
     node.append(...turns.map((view) => view.node));
     const words = [talk.id, talk.note || "", ...talk.turns.map((turn) => turn.text)];
-    return { talk, node, mean, turns, words: words.join("\n").toLowerCase() };
+    const view = { talk, node, mean, turns, words: words.join("\n").toLowerCase() };
+    drawArcs(view);
+    return view;
   }
 
   const views = dialogues.map((talk) => drawTalk(talk));

@@ -39,16 +39,11 @@ class Log:
         checks = [e for e in entries if "loss" not in e]
         name = next((key for e in checks for key in e if key != "step"), "score")
         scores = [(e["step"], e[name]) for e in checks]
-        (self._folder / "curve.svg").write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-            f'font-family="sans-serif" font-size="12">'
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
-            + _line(_smooth(losses), "#4477aa", "loss", "start")
-            + _line(scores, "#ee6677", name, "end")
-            + f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">steps: '
-            f"{entries[-1]['step'] if entries else 0}</text></svg>\n",
-            encoding="utf-8",
-        )
+        lines = [
+            _line(_smooth(losses), "#4477aa", "loss", "start"),
+            _line(scores, "#ee6677", name, "end"),
+        ]
+        _write(self._folder / "curve.svg", lines, f"steps: {entries[-1]['step'] if entries else 0}")
 
     def _entries(self) -> list[dict[str, Any]]:
         if not self._file.exists():
@@ -60,6 +55,21 @@ class Log:
             except ValueError:  # the last line of a killed run
                 break
         return entries
+
+
+def draw_scores(path: Path, points: list[tuple[int, float]], name: str, below: str) -> None:
+    """Write one score as a line over whole numbers, which `below` names."""
+    _write(path, [_line(points, "#ee6677", name, "end")], below)
+
+
+def _write(path: Path, lines: list[str], below: str) -> None:
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'font-family="sans-serif" font-size="12">'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>{"".join(lines)}'
+        f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{below}</text></svg>\n',
+        encoding="utf-8",
+    )
 
 
 def _smooth(points: list[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -11,16 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.engines.encoder import EncoderInput, pool
+from causerie.engines.encoder import EncoderInput
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Texts, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
 from causerie.training.attacks import corrupt
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.loop import Task
-
-TEXTS_AT_ONCE = 16
-"""Encoded together in training: similar lengths, little padding."""
+from causerie.training.vectors import FixedVectors, LearnedVectors, Vectors
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class Selection(Task):
         self.extractor, self.config = extractor, config
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
+        self.encode: Vectors = LearnedVectors(self.encoder, config.pooling)
         self.batches = Batches(train, config.batch, config.seed)
         self.valid = valid
 
@@ -74,20 +73,6 @@ class Selection(Task):
     @abstractmethod
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         """What the dialogues of a batch give."""
-
-    def encode(self, inputs: list[EncoderInput]) -> Tensor:
-        """Vectors of the inputs, with gradients."""
-        distinct = list(dict.fromkeys(inputs))
-        rows = self.encoder.input.rows(distinct)
-        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-        parts = []
-        for start in range(0, len(order), TEXTS_AT_ONCE):
-            group = order[start : start + TEXTS_AT_ONCE]
-            batch = self.encoder.input.collate([rows[index] for index in group])
-            hidden = self.encoder.forward(batch)
-            parts.append(pool(hidden, batch["attention_mask"], self.config.pooling))
-        places = {distinct[index]: place for place, index in enumerate(order)}
-        return torch.cat(parts)[[places[one] for one in inputs]]
 
 
 class CrossSelection(Selection):

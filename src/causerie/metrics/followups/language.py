@@ -39,12 +39,15 @@ class LanguageModel:
     """No metric: what `fed`, `cpmi`, `cpmi-sym`, `relevance` and `perplexity` ask."""
 
     config: ClassVar[type] = LanguageConfig
+    annotated: ClassVar[bool] = False
+
+    @classmethod
+    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
+        raise CauserieError("a language model is tuned from --lm: leave --init away")
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
         """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
-        if run.init:
-            raise CauserieError("a language model is tuned from --lm: leave --init away")
         config: LanguageConfig = run.config
         data, valid = corpora(run)
         stock = replace(engines.settings, turn_format=None)

@@ -1,0 +1,88 @@
+"""Scoring with `causalscore` deep in a long conversation against early in a short one.
+
+    python benchmarks/causalscore.py [--artifact NAME] [--responses N] [--rounds N]
+
+Causes are sought in a window, so a response after 200 turns should cost what one after 50 does,
+in time and in memory. Rounds are interleaved and the fastest of each counts. Exit status 1 if
+the time per response at 200 turns is more than 1.2 times that at 50, or if memory grows with
+the number of responses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sys
+import time
+
+import causerie
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.metrics.causalscore import CausalScore
+
+BAR = 1.2
+MEMORY_BAR = 1.1
+CHUNK = 1024  # as `causerie score` does
+
+WORDS = """
+the a to i you it and that of in is for my on with have do was are not so but what we this
+be like they at just me about know can had your good get one he she there really think time
+"""
+
+
+def responses(turns: int, count: int, rng: random.Random) -> list[Exchange]:
+    """The last responses of conversations of so many turns, a turn of 4 to 30 words."""
+    found: list[Exchange] = []
+    while len(found) < count:
+        texts = [
+            " ".join(rng.choices(WORDS.split(), k=round(rng.triangular(4, 30, 10))))
+            for _ in range(turns)
+        ]
+        said = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
+        found += Dialogue(str(len(found)), said).exchanges()[-20:]
+    return found[:count]
+
+
+def seconds(metric: CausalScore, exchanges: list[Exchange]) -> float:
+    metric.unconditional.encoder.forget()
+    metric.conditional.encoder.forget()
+    start = time.perf_counter()
+    for place in range(0, len(exchanges), CHUNK):
+        metric.score_exchanges(exchanges[place : place + CHUNK])
+    return time.perf_counter() - start
+
+
+def peak() -> int:
+    """The most memory that was in use so far, in kilobytes (on Linux)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--artifact", default="causalscore")
+    parser.add_argument("--responses", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    metric = causerie.load("causalscore", Engines(Settings()), artifact=options.artifact)
+    assert isinstance(metric, CausalScore)
+    lengths = {n: responses(n, options.responses, random.Random(n)) for n in (50, 200)}
+    times = dict.fromkeys(lengths, float("inf"))
+    seconds(metric, lengths[50][:64])
+    for _ in range(options.rounds):
+        for turns, exchanges in lengths.items():
+            times[turns] = min(times[turns], seconds(metric, exchanges))
+    for turns, taken in times.items():
+        print(f"after {turns} turns: {1000 * taken / options.responses:.2f} ms per response")
+    ratio = times[200] / times[50]
+    print(f"time at 200 turns: {ratio:.3f} times that at 50 (bar {BAR})")
+    before = peak()
+    for number in range(4):
+        seconds(metric, responses(200, options.responses, random.Random(f"more {number}")))
+    growth = peak() / before
+    print(f"memory after four times as many: {growth:.3f} times (bar {MEMORY_BAR})")
+    return int(ratio > BAR or growth > MEMORY_BAR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""How well causalscore finds annotated causes, and true responses among random ones.
+
+By file of annotations: both classifiers beside answering yes always and by position only, and
+the AUC of true against random responses by every score. Intervals are clustered by dialogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from causerie._version import __version__
+from causerie.bench.statistics import Estimate
+from causerie.bench.statistics.classification import (
+    auc_of_clusters,
+    balanced_accuracy_of_clusters,
+    estimates_of,
+)
+from causerie.metrics.causalscore import CausalScore
+from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
+from causerie.metrics.causalscore.formula import SCORES, CausalGraph
+from causerie.metrics.causalscore.measure import (
+    Answered,
+    always_positive,
+    answered,
+    position_only,
+    with_random_responses,
+)
+from causerie.metrics.causalscore.questions import (
+    Example,
+    Pairs,
+    annotated_items,
+    measured_triples,
+)
+from causerie.training.annotated import AnnotatedCorpus
+
+POOLED = "all"
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How well one way of answering does."""
+
+    name: str
+    auc: Estimate
+    at_equal_distance: Estimate
+    """AUC among utterances that are equally far from their response: place says nothing there."""
+    balanced_accuracy: Estimate
+
+
+@dataclass(frozen=True)
+class DomainCauses:
+    """What was found on one file of annotations, or on all of them."""
+
+    name: str
+    exchanges: int
+    dialogues: int
+    unconditional: tuple[Answering, ...]
+    conditional: tuple[Answering, ...]
+    true_against_random: Mapping[str, Estimate]
+    """AUC by score."""
+
+
+@dataclass(frozen=True)
+class CausesResult:
+    signature: str
+    domains: tuple[DomainCauses, ...]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Examples of one file with their answers, and graphs of true and random responses."""
+
+    examples: Mapping[str, list[Example]]
+    answers: Mapping[str, Mapping[str, Answered]]
+    true: list[CausalGraph]
+    random: list[CausalGraph]
+    conversations: list[tuple[str, ...]]
+
+
+def run_causes(
+    metric: CausalScore,
+    corpus: AnnotatedCorpus,
+    names: Sequence[str],
+    *,
+    test: DiscoveryTest | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+) -> CausesResult:
+    """Measure on annotations that no training saw; `names` are those of the files."""
+    measured = []
+    for number, (name, source) in enumerate(zip(names, corpus.sources, strict=True)):
+        watch(name, number, len(names))
+        measured.append(_measure(metric, AnnotatedCorpus((source,)), test, seed))
+    domains = [
+        _domain(name, [one], resamples, seed) for name, one in zip(names, measured, strict=True)
+    ]
+    if len(measured) > 1:
+        domains.append(_domain(POOLED, measured, resamples, seed))
+    signature = " ".join(
+        [
+            f"causerie|{__version__}",
+            f"seed|{seed}",
+            f"annotations|{corpus.sha256[:12]}",
+            metric.signature,
+        ]
+    )
+    return CausesResult(signature, tuple(domains))
+
+
+def _measure(
+    metric: CausalScore, corpus: AnnotatedCorpus, test: DiscoveryTest | None, seed: int
+) -> _Measured:
+    from causerie.metrics.causalscore.classifier import dependents
+
+    items = annotated_items(corpus, metric.history)
+    examples = {
+        "C_uncond": Pairs(items, seed).epoch(0),
+        "C_cond": measured_triples(items, dependents(metric.unconditional, items), seed),
+    }
+    classifiers = {"C_uncond": metric.unconditional, "C_cond": metric.conditional}
+    answers: dict[str, dict[str, Answered]] = {}
+    for name, asked in examples.items():
+        answers[name] = {
+            name: answered(classifiers[name], asked),
+            "position only": position_only(asked),
+            "always positive": always_positive(asked),
+        }
+        if test:
+            answers[name]["test without learning"] = answered(test, asked, SIGNIFICANT)
+    return _Measured(
+        examples,
+        answers,
+        metric.graphs([one.exchange for one in corpus.annotations]),
+        metric.graphs([e for s in corpus.sources for e in with_random_responses(s, seed)]),
+        [one.conversation for one in corpus.annotations],
+    )
+
+
+def _domain(name: str, parts: Sequence[_Measured], resamples: int, seed: int) -> DomainCauses:
+    conversations = [c for part in parts for c in part.conversations]
+    scores = [
+        [score(graph) for part in parts for graph in (*part.true, *part.random)]
+        for score in SCORES.values()
+    ]
+    labels = [label for p in parts for label in [True] * len(p.true) + [False] * len(p.random)]
+    clusters = [c for part in parts for c in part.conversations * 2]
+    found = estimates_of(
+        auc_of_clusters(scores, labels, clusters), len(labels), resamples=resamples, seed=seed
+    )
+    return DomainCauses(
+        name,
+        len(conversations),
+        len(set(conversations)),
+        _answering(parts, "C_uncond", resamples, seed),
+        _answering(parts, "C_cond", resamples, seed),
+        dict(zip(SCORES, found, strict=True)),
+    )
+
+
+def _answering(
+    parts: Sequence[_Measured], classifier: str, resamples: int, seed: int
+) -> tuple[Answering, ...]:
+    examples = [example for part in parts for example in part.examples[classifier]]
+    labels = [example.label for example in examples]
+    clusters = [example.conversation for example in examples]
+    names = list(parts[0].answers[classifier])
+    answers = [[part.answers[classifier][name] for part in parts] for name in names]
+    scores = [np.concatenate([one.scores for one in row]) for row in answers]
+    decisions = [np.concatenate([one.decisions for one in row]) for row in answers]
+    distances = [example.distance for example in examples]
+    columns = (
+        estimates_of(statistic, len(labels), resamples=resamples, seed=seed)
+        for statistic in (
+            auc_of_clusters(scores, labels, clusters),
+            auc_of_clusters(scores, labels, clusters, distances),
+            balanced_accuracy_of_clusters(decisions, labels, clusters),
+        )
+    )
+    return tuple(map(Answering, names, *columns))
+
+
+def causes_markdown(result: CausesResult) -> str:
+    """A table for each classifier, and one for true against random responses."""
+    sizes = [f"{d.name} {d.exchanges:,} of {d.dialogues:,} dialogues" for d in result.domains]
+    lines = ["## Annotated causes", ""]
+    lines += [f"Exchanges: {'; '.join(sizes)}. 95% intervals by dialogue.", ""]
+    titles = {"unconditional": "Dependent or not", "conditional": "Dependent given another"}
+    for kind, title in titles.items():
+        lines += [f"### {title}", ""]
+        lines.append("| data | answer | AUC | AUC at equal distance | balanced accuracy |")
+        lines.append("|---|---|--:|--:|--:|")
+        for domain in result.domains:
+            for one in getattr(domain, kind):
+                figures = one.auc, one.at_equal_distance, one.balanced_accuracy
+                cells = [domain.name, one.name, *(figure.text(3) for figure in figures)]
+                lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    lines += ["### True against random responses: AUC", "", f"| data | {' | '.join(SCORES)} |"]
+    lines.append("|---|" + "--:|" * len(SCORES))
+    for domain in result.domains:
+        cells = [domain.name, *(e.text(3) for e in domain.true_against_random.values())]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])

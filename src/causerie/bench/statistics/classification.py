@@ -1,0 +1,84 @@
+"""Answers of yes or no: AUC and balanced accuracy, as functions of the clusters drawn.
+
+`scores` and `decisions` are classifiers x items, `labels` say which items are positive.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from causerie.bench.statistics.bootstrap import with_intervals
+from causerie.bench.statistics.estimate import Estimate, FloatArray, Labels, Seed, label_index
+from causerie.bench.statistics.resampling import ClusterStatistic, cluster_sums
+
+_ONE_KIND = "no positive and negative to compare"
+
+
+def auc_of_clusters(
+    scores: ArrayLike, labels: ArrayLike, clusters: Labels, strata: Labels | None = None
+) -> ClusterStatistic:
+    """Share of (positive, negative) pairs in which the positive scores higher, ties half.
+
+    With `strata` only pairs within one count. Memory grows with the number of pairs.
+    """
+    index, count = label_index(clusters)
+    positive = np.asarray(labels, dtype=bool)
+    rows = np.array(scores, dtype=np.float64, ndmin=2)
+    where = np.eye(count)[index]
+    stratum = np.zeros(len(index)) if strata is None else label_index(strata)[0]
+    pairs = (stratum[positive][:, None] == stratum[~positive]).astype(np.float64)
+
+    def by_cluster(of_pairs: FloatArray) -> FloatArray:
+        result: FloatArray = where[positive].T @ of_pairs @ where[~positive]
+        return result
+
+    def wins(row: FloatArray) -> FloatArray:
+        high, low = row[positive][:, None], row[~positive]
+        return by_cluster(((high > low) + (high == low) / 2) * pairs)
+
+    won, all_of_them = [wins(row) for row in rows], by_cluster(pairs)
+
+    def share(counts: FloatArray) -> FloatArray:
+        sums = [((counts @ m) * counts).sum(axis=1) for m in (*won, all_of_them)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result: FloatArray = np.stack(sums[:-1], axis=1) / sums[-1][:, None]
+        return result
+
+    return ClusterStatistic(count, share)
+
+
+def balanced_accuracy_of_clusters(
+    decisions: ArrayLike, labels: ArrayLike, clusters: Labels
+) -> ClusterStatistic:
+    """Mean of the shares of positives and of negatives that are decided rightly."""
+    index, count = label_index(clusters)
+    positive = np.asarray(labels, dtype=bool)
+    said = np.array(decisions, dtype=bool, ndmin=2)
+    kinds = cluster_sums(np.array([positive, ~positive], dtype=np.float64), index, count)
+    right = [
+        cluster_sums(both.astype(np.float64), index, count)
+        for both in (said & positive, ~said & ~positive)
+    ]
+
+    def accuracy(counts: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            of_positives, of_negatives = (
+                counts @ rows.T / (counts @ kind)[:, None]
+                for rows, kind in zip(right, kinds, strict=True)
+            )
+        result: FloatArray = (of_positives + of_negatives) / 2
+        return result
+
+    return ClusterStatistic(count, accuracy)
+
+
+def estimates_of(
+    statistic: ClusterStatistic, items: int, *, resamples: int = 1000, seed: Seed
+) -> list[Estimate]:
+    """Its value where every cluster is drawn once, with intervals; one for each classifier."""
+    values = statistic(np.ones((1, statistic.clusters)))[0]
+    estimates = [
+        Estimate.of(value, items, _ONE_KIND if np.isnan(value) else None) for value in values
+    ]
+    return with_intervals(estimates, statistic, resamples=resamples, seed=seed)

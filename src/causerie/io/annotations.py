@@ -1,0 +1,135 @@
+"""Causal annotations: which turns of a context people saw as causes of the response.
+
+Two shapes are read. causerie's own has `cause_turns`, 0-based, and the `cause_spans` they came
+from; the published CGDIALOG+ has the spans alone, as `entities`, and turns as "Speaker: text".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from causerie.dialogue import Exchange, Turn
+from causerie.io.linewise import PREFIX
+from causerie.io.records import to_record
+from causerie.io.rejected import RecordError
+
+OPENING = 3
+"""Turns by which a conversation is known."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """An exchange and the causes of its response."""
+
+    exchange: Exchange
+    causes: frozenset[int]
+    """0-based indices of turns of the context."""
+    unmatched: tuple[str, ...] = ()
+    """Spans that are in no turn."""
+
+    @property
+    def conversation(self) -> tuple[str, ...]:
+        """Equal for exchanges of one conversation: its first turns."""
+        return opening(self.exchange.context)
+
+
+def opening(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """The texts by which a conversation is known, in small letters."""
+    return tuple(_plain(turn.text) for turn in turns[:OPENING])
+
+
+def to_annotation(fields: Mapping[str, object], default_id: str) -> Annotation:
+    """Read the fields of either shape; raises `RecordError`."""
+    exchange = _exchange(fields, default_id)
+    spans = _spans(fields)
+    found = [matching_turns(span, exchange.context) for span in spans]
+    unmatched = tuple(span for span, turns in zip(spans, found, strict=True) if not turns)
+    if fields.get("cause_turns") is not None:
+        return Annotation(exchange, _turns(fields["cause_turns"], exchange.turn), unmatched)
+    return Annotation(exchange, frozenset().union(*found), unmatched)
+
+
+def matching_turns(span: str, context: Sequence[Turn]) -> frozenset[int]:
+    """The turns that a span was taken from: the latest that holds it, or those it runs over.
+
+    White space does not matter, nor case where it would match nothing; a span may begin with
+    the name of the speaker.
+    """
+    said = [turn.text for turn in context]
+    named = [f"{turn.speaker}: {turn.text}" for turn in context]
+    for read in (_squeezed, _plain):
+        wanted = read(span)
+        if not wanted:
+            break
+        for texts in (said, named):
+            turns = [read(text) for text in texts]
+            for index in reversed(range(len(turns))):
+                if wanted in turns[index]:
+                    return frozenset({index})
+            start = " ".join(turns).rfind(wanted)
+            if start >= 0:
+                return frozenset(_covered(turns, start, start + len(wanted)))
+    return frozenset()
+
+
+def _covered(turns: Sequence[str], start: int, stop: int) -> Iterator[int]:
+    """Which turns, joined by spaces, lie between two places."""
+    position = 0
+    for index, turn in enumerate(turns):
+        if position < stop and position + len(turn) > start:
+            yield index
+        position += len(turn) + 1
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _plain(text: str) -> str:
+    return _squeezed(text.casefold())
+
+
+def _exchange(fields: Mapping[str, object], default_id: str) -> Exchange:
+    history, response = fields.get("history"), fields.get("response")
+    if not isinstance(history, list):
+        raise RecordError("history is missing" if history is None else "history must be a list")
+    # the published files end every history with an empty string
+    context = [_turn(item) for item in history if not (isinstance(item, str) and not item.strip())]
+    if not context:
+        raise RecordError("history has no turns")
+    record = {"id": fields.get("id"), "context": context, "response": _turn(response)}
+    exchange = to_record(record, default_id)
+    assert isinstance(exchange, Exchange)
+    return exchange
+
+
+def _turn(item: object) -> object:
+    """A turn as `context` has them: "Speaker: text" taken apart, no speaker left out."""
+    if isinstance(item, str) and (prefix := PREFIX.match(item)):
+        return {"speaker": prefix["speaker"], "text": item[prefix.end() :]}
+    if isinstance(item, dict) and not item.get("speaker"):
+        return item.get("text")
+    return item
+
+
+def _spans(fields: Mapping[str, object]) -> list[str]:
+    for name in ("cause_spans", "entities"):
+        spans = fields.get(name)
+        if spans is None:
+            continue
+        if not (isinstance(spans, list) and all(isinstance(span, str) for span in spans)):
+            raise RecordError(f"{name} must be a list of strings")
+        return spans
+    if fields.get("cause_turns") is None:
+        raise RecordError('has no "cause_turns", "cause_spans" or "entities"')
+    return []
+
+
+def _turns(value: object, count: int) -> frozenset[int]:
+    if not isinstance(value, list):
+        raise RecordError("cause_turns must be a list")
+    for turn in value:
+        if type(turn) is not int or not 0 <= turn < count:
+            raise RecordError(f"cause_turns: {turn!r} is no turn of a history of {count}")
+    return frozenset(value)

@@ -1,0 +1,104 @@
+"""How `causalscore` is trained; the defaults are the paper's, for its backbone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from causerie.engines.tuning import Kind, Tuning
+from causerie.errors import CauserieError
+from causerie.models import Pooling
+from causerie.training.config import LoopConfig
+
+ENCODER = ("tuning", "rank", "layers", "pooling", "window")
+"""Settings that say what an artifact's encoder is."""
+SHAPE = ("interaction", "width", *ENCODER)
+"""Settings that must agree for weights to fit."""
+_LEAST = {
+    "window": 8, "history": 2, "width": 1, "exchanges": 0, "rounds": 0, "curve": 0, "batch": 2,
+    "patience": 1,
+}  # fmt: skip
+"""The least that each can be."""
+
+
+@dataclass(frozen=True)
+class CausalScoreConfig:
+    interaction: Literal["cross", "towers"] = "cross"
+    """`cross`: the encoder reads the texts of a tuple together, as in the paper; each classifier
+    has its own. `towers`: it reads each by itself and small networks compare them; it is tuned
+    with the unconditional classifier, and both stand on it."""
+    tuning: Kind = "full"
+    """What is trained of the encoder: `full`, `adapter` (low-rank) or `frozen`."""
+    rank: int = 16
+    """Of the adapter."""
+    layers: int | None = None
+    """Tune only the last so many layers of the encoder."""
+    fixed: bool = False
+    """Leave the encoder as --init has it and train only what stands on it: every text is then
+    encoded once."""
+    pooling: Pooling = "first"
+    """Which output is the vector of a text: the `first` token's or the `mean`."""
+    window: int = 256
+    """Tokens that the encoder sees at most."""
+    width: int = 64
+    """Of the small networks of `towers`."""
+    dropout: float = 0.1
+    """In the small networks."""
+    history: int = 10
+    """Turns before the response among which causes are sought: pairs grow with its square."""
+    causes: Literal["annotated", "preceding two"] = "annotated"
+    """Positives of the conditional classifier; `preceding two`, an ablation, needs no annotation:
+    the two turns before the response against two of another conversation."""
+    negatives: Literal["history", "matched"] = "history"
+    """Negatives of the conditional classifier: a non-cause of the same history, or one that is
+    as far from its response as the positive, so that place says nothing."""
+    exchanges: int = 4
+    """Drawn from every unlabelled dialogue."""
+    rounds: int = 5
+    """Of self-training at most; 0: none."""
+    confidence: float = 0.9
+    """Above which an unlabelled tuple becomes a positive."""
+    curve: int = 4
+    """Points of the learning curve of the conditional classifier; 0: none."""
+    batch: int = 16
+    epochs: float = 10.0
+    learning_rate: float = 1e-5
+    head_rate: float = 1.0
+    """Learning rate of what stands on the encoder, as a multiple of the encoder's."""
+    warmup_steps: int = 10
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    patience: int | None = None
+    """Stop after so many epochs without a better validation score."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.interaction not in ("cross", "towers"):
+            raise CauserieError(f"interaction is cross or towers, not {self.interaction!r}")
+        _ = self.encoder_tuning
+        if not 0.5 <= self.confidence < 1:
+            raise CauserieError(f"confidence is from 0.5 to below 1, not {self.confidence}")
+        for key, least in _LEAST.items():
+            value = getattr(self, key)
+            if value is not None and value < least:
+                raise CauserieError(f"{key} is at least {least}, not {value}")
+
+    @property
+    def encoder_tuning(self) -> Tuning:
+        return Tuning(self.tuning, self.rank, self.layers)
+
+    @property
+    def learns_encoder(self) -> bool:
+        return self.tuning != "frozen" and not self.fixed
+
+    def loop(self, batches_per_epoch: int) -> LoopConfig:
+        return LoopConfig(
+            steps=max(1, round(self.epochs * batches_per_epoch)),
+            learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            validate_every=batches_per_epoch,
+            patience=self.patience,
+            seed=self.seed,
+        )

@@ -1,0 +1,92 @@
+"""Equation 1: from what the classifiers find about one response to its score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+THRESHOLD = 0.5
+"""Above which the response depends on an utterance."""
+
+
+@dataclass(frozen=True)
+class CausalGraph:
+    """Probabilities of dependence between the utterances of a window and the response.
+
+    Utterances are told apart by their place in the window, oldest first, not by their text.
+    """
+
+    unconditional: tuple[float, ...]
+    """p(c_i, r) of every utterance."""
+    conditional: Mapping[tuple[int, int], float]
+    """p(c_i, c_j, r) by (i, j), for every ordered pair of different dependents."""
+
+    @cached_property
+    def dependents(self) -> tuple[int, ...]:
+        return dependents_of(self.unconditional)
+
+    def given_others(self, utterance: int) -> list[float]:
+        """p of a dependent given each other; the only one keeps its p, as there is no other."""
+        others = [self.conditional[utterance, j] for j in self.dependents if j != utterance]
+        return others or [self.unconditional[utterance]]
+
+    @cached_property
+    def direct_causes(self) -> tuple[int, ...]:
+        """Dependents that stay so whichever other dependent is given."""
+        return tuple(i for i in self.dependents if min(self.given_others(i)) > THRESHOLD)
+
+    @cached_property
+    def strengths(self) -> tuple[float, ...]:
+        """Of each dependent: the mean of its p and of its mean p given another."""
+        return tuple(
+            (self.unconditional[i] + _mean(self.given_others(i))) / 2 for i in self.dependents
+        )
+
+
+def dependents_of(unconditional: tuple[float, ...]) -> tuple[int, ...]:
+    return tuple(i for i, p in enumerate(unconditional) if p > THRESHOLD)
+
+
+def unconditional_half(graph: CausalGraph) -> float:
+    return _mean([graph.unconditional[i] for i in graph.dependents])
+
+
+def conditional_half(graph: CausalGraph) -> float:
+    return _mean([p for i in graph.dependents for p in graph.given_others(i)])
+
+
+def equation_1(graph: CausalGraph) -> float:
+    return (unconditional_half(graph) + conditional_half(graph)) / 2
+
+
+def max_ci(graph: CausalGraph) -> float:
+    """The strongest conditional dependence alone."""
+    return max((p for i in graph.dependents for p in graph.given_others(i)), default=0.0)
+
+
+def total(graph: CausalGraph) -> float:
+    """Equation 1 with sums over the window for means over what passed the threshold."""
+    return math.fsum(graph.strengths)
+
+
+def noisy_or(graph: CausalGraph) -> float:
+    """The probability of at least one cause, each dependent being one by its strength."""
+    return 1 - math.prod(1 - strength for strength in graph.strengths)
+
+
+SCORES: dict[str, Callable[[CausalGraph], float]] = {
+    "mean": equation_1,
+    "unconditional": unconditional_half,
+    "conditional": conditional_half,
+    "max": max_ci,
+    "sum": total,
+    "noisy-or": noisy_or,
+}
+"""The paper's score, its ablations, and two variants that grow with the number of causes."""
+
+
+def _mean(values: list[float]) -> float:
+    """0 of none: a response that depends on nothing."""
+    return math.fsum(values) / len(values) if values else 0.0

@@ -1,0 +1,196 @@
+"""Training a classifier, and incremental self-training with constraints (algorithm 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from causerie.metrics.causalscore.classifier import Classifier
+from causerie.metrics.causalscore.config import CausalScoreConfig
+from causerie.metrics.causalscore.measure import answered
+from causerie.metrics.causalscore.questions import Example, Item, TrainingSet, triple
+from causerie.training.loop import Task
+from causerie.training.vectors import LearnedVectors
+
+SELF_TRAINED = (2, 3)
+"""How far from the response an utterance of self-training is: c_{t-2} and c_{t-3}."""
+
+
+class Classification(Task):
+    """Binary cross-entropy on the examples of a training set."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        config: CausalScoreConfig,
+        examples: TrainingSet,
+        valid: Sequence[Example],
+        *,
+        learn_encoder: bool,
+    ) -> None:
+        self.classifier, self.config, self.examples, self.valid = (
+            classifier, config, examples, valid,
+        )  # fmt: skip
+        self.encoder = classifier.encoder
+        parts = {"head": classifier.head}
+        if learn_encoder:
+            parts["encoder"] = self.encoder.model
+        self.module = nn.ModuleDict(parts)
+        self._learn_encoder = learn_encoder
+        self._vectors = (
+            LearnedVectors(self.encoder, config.pooling) if learn_encoder else classifier.vectors
+        )
+        self._epoch: tuple[int, list[Example]] = (-1, [])
+
+    @property
+    def batches(self) -> int:
+        """In an epoch."""
+        return max(1, len(self.examples) // self.config.batch)
+
+    def rate(self, name: str) -> float:
+        return self.config.head_rate if name.startswith("head.") else 1.0
+
+    def batch(self, index: int) -> list[Example]:
+        epoch, place = divmod(index, self.batches)
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, self.examples.epoch(epoch)
+        start = place * self.config.batch
+        return self._epoch[1][start : start + self.config.batch]
+
+    def loss(self, batch: list[Example]) -> Tensor:
+        # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
+        self.encoder.model.train(self._learn_encoder and self.config.tuning == "full")
+        logits = self.classifier.logits([example.question for example in batch], self._vectors)
+        labels = torch.tensor([float(e.label) for e in batch], device=logits.device)
+        return functional.binary_cross_entropy_with_logits(logits, labels)
+
+    def validate(self) -> dict[str, float]:
+        if self._learn_encoder:
+            self.encoder.forget()  # what it remembers is from other weights
+        return answered(self.classifier, self.valid).measures(self.valid)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of self-training, as it is logged."""
+
+    round: int
+    positives: int
+    """Added in this round."""
+    negatives: int
+    examples: int
+    """In an epoch of its training."""
+    auc: float
+    """On validation data, as is the next."""
+    balanced_accuracy: float
+    kept: bool
+    """Better than the round before."""
+
+
+def self_train(
+    classifier: Classifier,
+    labelled: Callable[[Sequence[Example]], TrainingSet],
+    unlabelled: Sequence[Example],
+    config: CausalScoreConfig,
+    fit: Callable[[int, TrainingSet], dict[str, float]],
+    log: Callable[[Round], None],
+) -> None:
+    """Algorithm 1; the classifier ends as its best round left it.
+
+    `labelled` is the training set with examples of self-training in it, `fit` trains the
+    classifier on, from where it is, and gives its validation scores.
+    """
+    pseudo: list[Example] = []
+    left = list(unlabelled)
+    best: dict[str, float] = {}
+    kept: list[dict[str, Tensor]] = []
+    for number in range(config.rounds + 1):
+        positives: list[Example] = []
+        negatives: list[Example] = []
+        if number:
+            positives, negatives, left = confident(classifier, left, config.confidence)
+            if not positives:
+                break
+            pseudo += positives + negatives
+        examples = labelled(pseudo)
+        scores = fit(number, examples)
+        better = not best or tuple(scores.values()) > tuple(best.values())
+        values = scores["auc"], scores["balanced accuracy"]
+        log(Round(number, len(positives), len(negatives), len(examples), *values, better))
+        if not better:
+            break
+        best, kept = scores, weights_of(classifier)
+    put_weights(classifier, kept)
+
+
+def confident(
+    classifier: Classifier, unlabelled: Sequence[Example], confidence: float
+) -> tuple[list[Example], list[Example], list[Example]]:
+    """New positives, as many new negatives, and what is left of the unlabelled.
+
+    Positives are surer than `confidence`, the surest first; the negatives are those that the
+    classifier thinks least of among the same places, so that place says nothing about the label.
+    """
+    if not unlabelled:
+        return [], [], []
+    p = classifier.probabilities([example.question for example in unlabelled])
+    order = np.argsort(-p, kind="stable")
+    count = min(int((p > confidence).sum()), int((p < 0.5).sum()))
+    high, low = set(order[:count].tolist()), set(order[len(order) - count :].tolist())
+    positives = [_labelled(unlabelled[i], True) for i in sorted(high)]
+    negatives = [_labelled(unlabelled[i], False) for i in sorted(low)]
+    left = [one for i, one in enumerate(unlabelled) if i not in high and i not in low]
+    return positives, negatives, left
+
+
+def unlabelled_triples(
+    items: Sequence[Item], dependents: Sequence[Sequence[int]], seed: int
+) -> list[Example]:
+    """What self-training may label: c_{t-2} and c_{t-3} of each item, given a dependent."""
+    rng = random.Random(seed)
+    return [
+        triple(item, len(item.utterances) - distance, found, False, rng)
+        for item, found in zip(items, dependents, strict=True)
+        for distance in SELF_TRAINED
+        if distance <= len(item.utterances)
+    ]
+
+
+def fingerprint(examples: Sequence[Example]) -> str:
+    """Equal for equal examples."""
+    text = json.dumps([asdict(example) for example in examples])
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _labelled(example: Example, label: bool) -> Example:
+    return Example(example.question, label, example.distance, example.conversation)
+
+
+def _modules(classifier: Classifier) -> tuple[nn.Module, nn.Module]:
+    return classifier.head, classifier.encoder.model
+
+
+def weights_of(classifier: Classifier) -> list[dict[str, Tensor]]:
+    """A copy of whatever may be trained of a classifier."""
+    return [
+        {n: p.detach().clone() for n, p in module.named_parameters() if p.requires_grad}
+        for module in _modules(classifier)
+    ]
+
+
+def put_weights(classifier: Classifier, weights: Sequence[dict[str, Tensor]]) -> None:
+    """Give the classifier such a copy back."""
+    with torch.no_grad():
+        for module, kept in zip(_modules(classifier), weights, strict=True):
+            for name, parameter in module.named_parameters():
+                if name in kept:
+                    parameter.copy_(kept[name])
+    classifier.encoder.forget()

@@ -1,0 +1,201 @@
+"""Classifiers on annotated causes: statistics against their definitions, and the command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causerie.bench.causes import causes_markdown, run_causes
+from causerie.bench.statistics.classification import (
+    auc_of_clusters,
+    balanced_accuracy_of_clusters,
+    estimates_of,
+)
+from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
+from causerie.metrics.causalscore import CausalScore
+from causerie.metrics.causalscore.config import CausalScoreConfig
+from causerie.metrics.causalscore.discovery import DiscoveryTest
+from causerie.metrics.causalscore.questions import Question
+from causerie.metrics.trained import TrainingRun
+from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.measures import auc, balanced_accuracy
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "metrics" / "causalscore"))
+from annotated_talks import write_annotations
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), min_size=1, max_size=20
+    ),
+    st.lists(st.integers(0, 2), min_size=4, max_size=4),
+)
+def test_a_resample_is_the_statistic_of_its_items(
+    items: list[tuple[int, bool, int]], drawn: list[int]
+) -> None:
+    scores, labels, clusters = zip(*items, strict=True)
+    decisions = [score > 2 for score in scores]
+    order = list(dict.fromkeys(clusters))  # clusters are counted in order of appearance
+    counts = np.array([drawn[: len(order)]], dtype=float)
+    times = [drawn[order.index(cluster)] for cluster in clusters]
+    again = [i for i, many in enumerate(times) for _ in range(many)]
+    kept = [labels[i] for i in again]
+    for found, expected in (
+        (auc_of_clusters(scores, labels, clusters), auc([scores[i] for i in again], kept)),
+        (
+            balanced_accuracy_of_clusters(decisions, labels, clusters),
+            balanced_accuracy([decisions[i] for i in again], kept),
+        ),
+    ):
+        assert found(counts)[0, 0] == pytest.approx(expected, nan_ok=True)
+
+
+def test_estimates_and_intervals() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.random(400) < 0.3
+    scores = np.stack([labels + rng.normal(size=400), rng.normal(size=400)])
+    clusters = np.repeat(np.arange(40), 10)
+    good, blind = estimates_of(auc_of_clusters(scores, labels, clusters), 400, seed=0)
+    assert good.value == pytest.approx(auc(scores[0], labels))
+    assert blind.value == pytest.approx(auc(scores[1], labels))
+    assert good.low is not None
+    assert blind.low is not None
+    assert blind.high is not None
+    assert blind.low < 0.5 < blind.high
+    assert good.low > 0.6
+    always = balanced_accuracy_of_clusters([[True] * 400], labels, clusters)
+    assert estimates_of(always, 400, seed=0)[0].value == 0.5
+    (one_kind,) = estimates_of(auc_of_clusters([1.0, 2.0], [True, True], [0, 1]), 2, seed=0)
+    assert (one_kind.value, one_kind.reason) == (None, "no positive and negative to compare")
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 2)), min_size=1, max_size=20
+    )
+)
+def test_strata_compare_only_within(items: list[tuple[int, bool, int]]) -> None:
+    scores, labels, strata = zip(*items, strict=True)
+    pairs = [
+        (one > other) + (one == other) / 2
+        for one, positive, here in items
+        if positive
+        for other, label, there in items
+        if not label and here == there
+    ]
+    found = auc_of_clusters(scores, labels, range(len(items)), strata)
+    expected = sum(pairs) / len(pairs) if pairs else np.nan
+    assert found(np.ones((1, len(items))))[0, 0] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.fixture(scope="module")
+def engines(tiny_bert: Path) -> Engines:
+    return Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("annotated")
+    return [write_annotations(folder / f"{name}.test.jsonl", 40, n) for n, name in enumerate("ab")]
+
+
+@pytest.fixture(scope="module")
+def artifact(engines: Engines, files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("artifact")
+    config = CausalScoreConfig(
+        interaction="towers", tuning="frozen", pooling="mean", width=16, history=5, rounds=0,
+        curve=0, batch=32, epochs=5, learning_rate=3e-3,
+    )  # fmt: skip
+    train = write_annotations(folder / "train.jsonl", 120, seed=9)
+    run = TrainingRun(config, (), (), folder / "training", (train,), unseen=tuple(files))
+    CausalScore.train(engines, run)[0].save(folder / "artifact")
+    return folder / "artifact"
+
+
+def test_every_file_and_all_of_them(engines: Engines, artifact: Path, files: list[Path]) -> None:
+    metric = CausalScore(engines, str(artifact))
+    corpus = AnnotatedCorpus.read(files)
+    result = run_causes(metric, corpus, ["a", "b"], resamples=100)
+    assert [domain.name for domain in result.domains] == ["a", "b", "all"]
+    assert [domain.exchanges for domain in result.domains] == [40, 40, 80]
+    for domain in result.domains:
+        for answers in (domain.unconditional, domain.conditional):
+            found, position, always = answers
+            assert (always.auc.value, always.balanced_accuracy.value) == (0.5, 0.5)
+            assert position.at_equal_distance.value == 0.5
+            for one in (found, position):
+                assert one.auc.low is not None
+                assert one.auc.high is not None
+                assert one.auc.value is not None
+                assert one.auc.low <= one.auc.value <= one.auc.high
+        # negatives of the unconditional classifier stand where positives do
+        assert domain.unconditional[1].auc.value == 0.5
+        assert domain.conditional[1].auc.value > 0.55  # type: ignore[operator]
+        assert set(domain.true_against_random) == {
+            "mean", "unconditional", "conditional", "max", "sum", "noisy-or",
+        }  # fmt: skip
+    assert result == run_causes(metric, corpus, ["a", "b"], resamples=100)
+    text = causes_markdown(result)
+    assert "| all | position only |" in text
+    assert "Exchanges: a 40 of 40 dialogues; b 40 of" in text
+
+
+def command(tiny_bert: Path, *more: str) -> list[str]:
+    words = [sys.executable, "-m", "causerie", "bench", "causes", "--offline", "--threads", "1"]
+    return [*words, "--encoder", str(tiny_bert), *more]
+
+
+def test_the_command(artifact: Path, files: list[Path], tiny_bert: Path, tmp_path: Path) -> None:
+    words = [word for file in files for word in ("--annotations", str(file))]
+    words += ["--metric", f"{artifact}:history=3", "--out", str(tmp_path / "causes.md")]
+    done = subprocess.run(command(tiny_bert, *words), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "causes.md").read_text() in done.stdout
+    assert "| b | C_cond |" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--metric", "length"], "length does not say what causes a response"),
+        (["--annotations", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
+        (["--test", "guess"], "the tests are fisherz, kci, rcit"),
+    ],
+)
+def test_wrong_commands_are_one_sentence(
+    artifact: Path, files: list[Path], tiny_bert: Path, more: list[str], message: str
+) -> None:
+    words = command(tiny_bert, "--annotations", str(files[0]), "--metric", str(artifact), *more)
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_test_without_learning(engines: Engines) -> None:
+    pytest.importorskip("causallearn")
+    about = "The lake was cold, so we stayed at home."
+    test = DiscoveryTest(engines.encoder, "fisherz")
+    alike, repeated, same = test.probabilities(
+        [
+            Question(about, about, "I like pizza."),
+            Question(about, "Really?", about),
+            Question(about, about),
+        ]
+    )
+    assert alike == pytest.approx(1)
+    assert repeated == 0  # given itself, an utterance says nothing more
+    assert same == pytest.approx(1)
+
+
+def test_a_missing_library_is_said(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "causallearn.utils.cit", None)
+    with pytest.raises(CauserieError, match=r"pip install 'causerie\[discovery\]'"):
+        DiscoveryTest(engines.encoder)

@@ -1,0 +1,160 @@
+"""Causal annotations in both shapes: turns, causes, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causerie.dialogue import Turn
+from causerie.errors import CauserieError
+from causerie.io import Annotation, Rejected, read_annotations
+from causerie.io.annotations import matching_turns
+
+OWN = {
+    "id": "talk-1",
+    "history": [
+        {"speaker": "Ann", "text": "I lost my keys."},
+        {"speaker": "Ben", "text": "Oh no. Where did you last see them?"},
+        {"speaker": "Ann", "text": "In the kitchen. I lost my keys."},
+    ],
+    "response": {"speaker": "", "text": "Look under the table."},
+    "cause_spans": ["I lost my keys.", "In the kitchen."],
+    "cause_turns": [0, 2],
+}
+PUBLISHED = {
+    "HITId": "1",
+    "history": [
+        "Ann: I lost my keys.",
+        "Ben: Oh no.  Where did you last see them?",
+        "Ann: In the kitchen.",
+        "",
+    ],
+    "response": "Ben: Look under the table.",
+    "entities": [" In the kitchen", "oh no. where did you last see them? in the", "the garden"],
+}
+
+
+def write(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+def only(path: Path) -> Annotation:
+    (found,) = read_annotations(path)
+    assert isinstance(found, Annotation), found
+    return found
+
+
+def test_own_shape(tmp_path: Path) -> None:
+    found = only(write(tmp_path / "a.jsonl", OWN))
+    exchange = found.exchange
+    assert exchange.dialogue.id == "talk-1"
+    assert [turn.speaker for turn in exchange.context] == ["Ann", "Ben", "Ann"]
+    assert exchange.response == Turn("Ben", "Look under the table.")
+    assert found.causes == {0, 2}  # as given: the span alone would mean the later turn
+    assert found.unmatched == ()
+    assert found.conversation == (
+        "i lost my keys.",
+        "oh no. where did you last see them?",
+        "in the kitchen. i lost my keys.",
+    )
+
+
+def test_published_shape(tmp_path: Path) -> None:
+    path = tmp_path / "published.json"
+    path.write_text(json.dumps([PUBLISHED], indent=2), encoding="utf-8")
+    packed = tmp_path / "published.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert only(path) == only(packed)
+    found = only(path)
+    assert [turn.text for turn in found.exchange.context] == [
+        "I lost my keys.",
+        "Oh no.  Where did you last see them?",
+        "In the kitchen.",
+    ]
+    assert found.exchange.response == Turn("Ben", "Look under the table.")
+    assert found.causes == {1, 2}
+    assert found.unmatched == ("the garden",)
+    assert found.exchange.dialogue.id == "published:2"
+
+
+def test_spans_become_turns() -> None:
+    turns = [Turn("A", "Yes. Sure"), Turn("B", "yes."), Turn("A", "The end"), Turn("Bob", "Of it")]
+    assert matching_turns("Yes.", turns) == {0}  # as it is written, before any case
+    assert matching_turns("YES.", turns) == {1}  # of several the latest
+    assert matching_turns("Bob: Of", turns) == {3}
+    assert matching_turns("end  Of", turns) == {2, 3}
+    assert matching_turns("The end Bob: Of it", turns) == {2, 3}
+    assert matching_turns("the start", turns) == frozenset()
+    assert matching_turns(" \n", turns) == frozenset()
+    assert matching_turns("any", []) == frozenset()
+
+
+@given(
+    st.lists(st.text("ab ", min_size=1).filter(str.strip), min_size=1, max_size=6),
+    st.data(),
+)
+def test_a_piece_of_a_turn_is_found_in_a_turn_that_has_it(
+    texts: list[str], data: st.DataObject
+) -> None:
+    turns = [Turn("S", text) for text in texts]
+    text = data.draw(st.sampled_from(texts))
+    start = data.draw(st.integers(0, len(text) - 1))
+    span = text[start : data.draw(st.integers(start + 1, len(text)))]
+    found = matching_turns(span, turns)
+    wanted = " ".join(span.split())
+    if not wanted:
+        assert not found
+    else:
+        (index,) = found
+        assert wanted in " ".join(texts[index].split())
+        assert all(wanted not in " ".join(later.split()) for later in texts[index + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"history": None}, "history is missing"),
+        ({"history": "Ann: hi"}, "history must be a list"),
+        ({"history": ["", " "]}, "history has no turns"),
+        ({"history": [{"speaker": "A", "text": ""}]}, "context turn 0: text is empty"),
+        ({"history": [7]}, "context turn 0: must be an object, not int"),
+        ({"response": None}, "response is missing"),
+        ({"response": {"speaker": "A"}}, "response: text is missing"),
+        ({"cause_turns": [3]}, "cause_turns: 3 is no turn of a history of 3"),
+        ({"cause_turns": [-1]}, "cause_turns: -1 is no turn"),
+        ({"cause_turns": [True]}, "cause_turns: True is no turn"),
+        ({"cause_turns": 1}, "cause_turns must be a list"),
+        ({"cause_spans": "all"}, "cause_spans must be a list of strings"),
+        ({"cause_spans": [1]}, "cause_spans must be a list of strings"),
+        (
+            {"cause_turns": None, "cause_spans": None},
+            'has no "cause_turns", "cause_spans" or "entities"',
+        ),
+    ],
+)
+def test_bad_records_are_said_with_their_line(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    path = write(tmp_path / "a.jsonl", OWN, {**OWN, **change}, OWN)
+    good, bad, after = read_annotations(path)
+    assert isinstance(good, Annotation)
+    assert isinstance(after, Annotation)
+    assert isinstance(bad, Rejected)
+    assert str(bad).startswith(f"{path}:2: ")
+    assert reason in bad.reason
+
+
+def test_no_causes_is_an_annotation_too(tmp_path: Path) -> None:
+    found = only(write(tmp_path / "a.jsonl", {**OWN, "cause_turns": [], "cause_spans": []}))
+    assert found.causes == frozenset()
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CauserieError, match="does not exist"):
+        list(read_annotations(tmp_path / "none.jsonl"))

@@ -1,0 +1,432 @@
+"""The metric as users meet it: trained on a small corpus, saved, loaded, scoring."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import causerie
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
+from causerie.metrics.causalscore import CausalScore
+from causerie.metrics.causalscore.classifier import dependents
+from causerie.metrics.causalscore.config import CausalScoreConfig
+from causerie.metrics.causalscore.formula import SCORES, CausalGraph
+from causerie.metrics.causalscore.measure import answered, position_only, with_random_responses
+from causerie.metrics.causalscore.questions import (
+    Question,
+    annotated_items,
+    measured_triples,
+)
+from causerie.metrics.trained import TrainingRun
+from causerie.models.artifact import Artifact, load_artifact
+from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.measures import auc
+
+sys.path.insert(0, str(Path(__file__).parent))
+from annotated_talks import write_annotations, write_dialogues
+
+FROZEN = CausalScoreConfig(
+    interaction="towers", tuning="frozen", pooling="mean", width=32, dropout=0.0, history=5,
+    rounds=2, curve=2, batch=32, epochs=20, learning_rate=3e-3, exchanges=1,
+)  # fmt: skip
+ADAPTER = replace(FROZEN, tuning="adapter", rank=2, epochs=10, rounds=0, curve=0)
+CROSS = replace(
+    ADAPTER, interaction="cross", tuning="full", epochs=1, learning_rate=1e-3, exchanges=1
+)
+CONFIGS = {"frozen": FROZEN, "adapter": ADAPTER, "cross": CROSS}
+
+
+@pytest.fixture(scope="module")
+def engines(tiny_bert: Path) -> Engines:
+    return Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def training(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where checkpoints and the log of a training go."""
+    return tmp_path_factory.mktemp(request.param)
+
+
+def run_in(folder: Path, config: CausalScoreConfig, count: int = 240) -> TrainingRun:
+    return TrainingRun(
+        config=config,
+        data=(write_dialogues(folder / "unlabelled.jsonl", 150, seed=2),),
+        valid=(write_annotations(folder / "valid.jsonl", 80, seed=4),),
+        folder=folder / "training",
+        annotations=(write_annotations(folder / "train.jsonl", count, seed=1),),
+        licence="public domain",
+        recipe="causerie train causalscore",
+    )
+
+
+@pytest.fixture(scope="module")
+def artifact(training: Path, engines: Engines) -> Artifact:
+    config = CONFIGS[training.name.rstrip("0123456789")]
+    return CausalScore.train(engines, run_in(training, config))[0]
+
+
+@pytest.fixture(scope="module")
+def metric(engines: Engines, artifact: Artifact) -> CausalScore:
+    return CausalScore(engines, artifact)
+
+
+@pytest.fixture(scope="module")
+def test_set(tmp_path_factory: pytest.TempPathFactory) -> AnnotatedCorpus:
+    """Annotated exchanges that no training saw."""
+    folder = tmp_path_factory.mktemp("test")
+    return AnnotatedCorpus.read([write_annotations(folder / "t.jsonl", 80, seed=3)])
+
+
+@pytest.fixture(scope="module")
+def exchanges(test_set: AnnotatedCorpus) -> list[Exchange]:
+    return [one.exchange for one in test_set.annotations]
+
+
+def values(metric: CausalScore, exchanges: list[Exchange]) -> np.ndarray:
+    return np.array([row[0].value for row in metric.score_exchanges(exchanges)])
+
+
+def exchange_of(*texts: str) -> Exchange:
+    turns = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
+    return Exchange(Dialogue("d", turns), len(turns) - 1)
+
+
+def test_learns_which_utterances_are_causes(
+    metric: CausalScore, test_set: AnnotatedCorpus, exchanges: list[Exchange]
+) -> None:
+    if metric.artifact.options["interaction"] == "cross":
+        pytest.skip("weights drawn at random learn to read texts together in hours, not seconds")
+    items = annotated_items(test_set, metric.history)
+    examples = measured_triples(items, dependents(metric.unconditional, items), seed=0)
+    found = answered(metric.conditional, examples).measures(examples)
+    assert found["auc"] > 0.75
+    assert found["balanced accuracy"] > 0.65
+    assert found["auc"] > position_only(examples).measures(examples)["auc"] + 0.1
+    false = with_random_responses(test_set.annotations, seed=0)
+    scores = [*values(metric, exchanges), *values(metric, false)]
+    assert auc(scores, [True] * len(exchanges) + [False] * len(false)) > 0.6
+
+
+def naive_graph(metric: CausalScore, exchange: Exchange) -> CausalGraph:
+    """One question at a time."""
+    window = [turn.text for turn in exchange.context[-metric.history :]]
+    response = exchange.response.text
+
+    def p(question: Question) -> float:
+        classifier = metric.unconditional if question.given is None else metric.conditional
+        classifier.encoder.forget()
+        return float(classifier.probabilities([question])[0])
+
+    unconditional = tuple(p(Question(said, response)) for said in window)
+    found = [i for i in range(len(window)) if unconditional[i] > 0.5]
+    pairs = permutations(found, 2)
+    conditional = {(i, j): p(Question(window[i], response, window[j])) for i, j in pairs}
+    return CausalGraph(unconditional, conditional)
+
+
+def some(metric: CausalScore, exchanges: list[Exchange]) -> list[Exchange]:
+    """Exchanges with none, one, two and many dependents, where there are such."""
+    chosen: dict[int, Exchange] = {}
+    for exchange, graph in zip(exchanges, metric.graphs(exchanges), strict=True):
+        chosen.setdefault(len(graph.dependents), exchange)
+    twice = exchange_of("I like pizza.", "I like pizza.", "What about the lake?", "Really, pizza?")
+    return [*chosen.values(), twice]
+
+
+@pytest.mark.parametrize("variant", SCORES)
+def test_scores_are_those_of_one_question_at_a_time(
+    engines: Engines, metric: CausalScore, exchanges: list[Exchange], variant: str
+) -> None:
+    asked = some(metric, exchanges)
+    one = CausalScore(engines, metric.artifact, score=variant)
+    naive = [SCORES[variant](naive_graph(metric, exchange)) for exchange in asked]
+    np.testing.assert_allclose(values(one, asked), naive, rtol=1e-4, atol=1e-6)
+
+
+def test_two_utterances_with_equal_text_are_two(metric: CausalScore) -> None:
+    (graph,) = metric.graphs([exchange_of("I like pizza.", "I like pizza.", "Really, pizza?")])
+    assert len(graph.unconditional) == 2
+    assert graph.unconditional[0] == graph.unconditional[1]
+    if graph.dependents:
+        assert set(graph.conditional) == {(0, 1), (1, 0)}
+
+
+def test_explanation_is_the_graph(metric: CausalScore, exchanges: list[Exchange]) -> None:
+    asked = some(metric, exchanges)
+    rows = metric.score_exchanges(asked)
+    for exchange, graph, (score,) in zip(asked, metric.graphs(asked), rows, strict=True):
+        found = json.loads(json.dumps(score.explanation))
+        first = exchange.turn - len(graph.unconditional)
+        turns = [entry["turn"] for entry in found["dependents"]]
+        assert turns == [first + i for i in graph.dependents]
+        assert [e["p"] for e in found["dependents"]] == pytest.approx(
+            [graph.unconditional[i] for i in graph.dependents], abs=1e-4
+        )
+        assert [e["turn"] - first for e in found["dependents"] if e["direct"]] == list(
+            graph.direct_causes
+        )
+        for row, i in zip(found["conditional"], graph.dependents, strict=True):
+            for p, j in zip(row, graph.dependents, strict=True):
+                assert p is None if i == j else abs(p - graph.conditional[i, j]) < 1e-4
+
+
+def test_history_is_how_far_back_causes_are_sought(
+    engines: Engines, metric: CausalScore, exchanges: list[Exchange]
+) -> None:
+    far = max(exchanges, key=lambda e: e.turn)
+    turns = far.dialogue.turns
+    cut = replace(far, dialogue=replace(far.dialogue, turns=turns[-3:]), turn=2)
+    near = CausalScore(engines, metric.artifact, history=2)
+    np.testing.assert_allclose(values(near, [far]), values(near, [cut]), rtol=1e-6)
+    assert len(near.graphs([far])[0].unconditional) == 2
+    (score,) = near.score_exchanges([far])[0]
+    assert score.percentile is None  # human scores are known for another window
+    with pytest.raises(CauserieError, match="history is at least 1"):
+        CausalScore(engines, metric.artifact, history=0)
+
+
+def test_saved_and_loaded_scores_the_same(
+    metric: CausalScore, exchanges: list[Exchange], tmp_path: Path, tiny_bert: Path
+) -> None:
+    metric.save(tmp_path / "mine")
+    fresh = Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
+    loaded = causerie.load(str(tmp_path / "mine"), fresh)
+    assert isinstance(loaded, CausalScore)
+    np.testing.assert_allclose(values(metric, exchanges), values(loaded, exchanges), rtol=1e-5)
+    assert loaded.signature == metric.signature
+    card = (tmp_path / "mine" / "card.md").read_text()
+    for expected in (
+        "annotations: `train.jsonl`", "unlabelled dialogues: `unlabelled.jsonl`", "public domain",
+        "round 0 of self-training", "C_cond, by position only", "true against random, noisy-or",
+    ):  # fmt: skip
+        assert expected in card
+
+
+def test_order_and_company_do_not_matter(metric: CausalScore, exchanges: list[Exchange]) -> None:
+    asked = exchanges[:20]
+
+    def forgotten(exchanges: list[Exchange]) -> np.ndarray:
+        metric.unconditional.encoder.forget()
+        metric.conditional.encoder.forget()
+        return values(metric, exchanges)
+
+    together = forgotten(asked)
+    np.testing.assert_allclose(together, forgotten(asked[::-1])[::-1], rtol=1e-4)
+    alone = np.concatenate([forgotten([exchange]) for exchange in asked])
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
+
+
+@settings(
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=8))
+def test_any_text_has_a_score(metric: CausalScore, texts: list[str]) -> None:
+    (value,) = values(metric, [exchange_of(*texts)])
+    assert 0 <= value <= 1
+
+
+def test_odd_exchanges(metric: CausalScore) -> None:
+    (score,) = metric.score_exchanges([exchange_of("Hello.")])[0]
+    assert (score.value, score.reason) == (None, "no context")
+    assert metric.score_exchanges([]) == []
+    for texts in (("How are you?", "fine " * 2000), ["How are you?"] * 300):
+        assert np.isfinite(values(metric, [exchange_of(*texts)])).all()
+
+
+def test_percentiles_and_dialogues(metric: CausalScore, test_set: AnnotatedCorpus) -> None:
+    rows = metric.score_exchanges(test_set.dialogues.exchanges)
+    scores = np.array([row[0].value for row in rows])
+    percentiles = np.array([row[0].percentile for row in rows])
+    order = np.argsort(scores)
+    assert (np.diff(percentiles[order]) >= 0).all()
+    dialogue = test_set.dialogues.dialogues[0]
+    (whole,) = metric.score_dialogues([dialogue])[0]
+    assert whole.value == pytest.approx(values(metric, dialogue.exchanges()).mean())
+    assert whole.percentile is not None
+    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
+    assert nothing.value is None
+
+
+def test_without_explanations_the_values_are_the_same(
+    metric: CausalScore, exchanges: list[Exchange]
+) -> None:
+    before = values(metric, exchanges[:9])
+    metric.explain = False
+    try:
+        rows = metric.score_exchanges(exchanges[:9])
+    finally:
+        del metric.explain
+    assert [row[0].value for row in rows] == before.tolist()
+    assert all("dependents" not in (row[0].explanation or {}) for row in rows)
+
+
+def test_harm_is_said(engines: Engines, artifact: Artifact) -> None:
+    network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
+    options = {**artifact.options, "colour": "red"}
+    for harm in ({"network": network}, {"options": options}):
+        with pytest.raises(CauserieError, match="damaged"):
+            CausalScore(engines, replace(artifact, **harm))  # type: ignore[arg-type]
+    with pytest.raises(CauserieError, match="trained on other weights"):
+        CausalScore(engines, replace(artifact, backbone_sha256="0" * 64))
+    with pytest.raises(CauserieError, match="score is mean, unconditional"):
+        CausalScore(engines, artifact, score="median")
+
+
+def test_no_number_is_no_score(engines: Engines, artifact: Artifact) -> None:
+    network = {
+        k: torch.full_like(t, float("nan")) if k.startswith("unconditional.classifier") else t
+        for k, t in artifact.network.items()
+    }
+    broken = CausalScore(engines, replace(artifact, network=network))
+    (score,) = broken.score_exchanges([exchange_of("How are you?", "Fine.")])[0]
+    assert (score.value, score.reason) == (None, "the classifiers give no number")
+
+
+def test_every_round_and_the_curve_are_logged(training: Path, artifact: Artifact) -> None:
+    def lines(name: str) -> list[dict[str, float]]:
+        return [json.loads(line) for line in (training / "training" / name).open()]
+
+    rounds = lines("rounds.jsonl")
+    assert [r["round"] for r in rounds] == list(range(len(rounds)))
+    assert rounds[0]["kept"]
+    assert (len(rounds) > 1) <= bool(artifact.options["rounds"])
+    if artifact.options["curve"]:
+        curve = lines("learning-curve.jsonl")
+        half, all_of_them = (point["annotations"] for point in curve)
+        assert half == pytest.approx(all_of_them / 2, rel=0.1)
+        assert all(0 <= point["auc"] <= 1 for point in curve)
+        assert (training / "training" / "learning-curve.svg").exists()
+    else:
+        assert not (training / "training" / "learning-curve.jsonl").exists()
+
+
+def test_the_encoder_of_another_artifact_can_be_the_start(
+    engines: Engines, artifact: Artifact, tmp_path: Path
+) -> None:
+    """Its own artifacts give heads, too; one of another metric only the encoder."""
+    if artifact.options["tuning"] != "adapter":
+        pytest.skip("only an adapter is worth taking over")
+    artifact.save(tmp_path / "own")
+    replace(artifact, metric="density").save(tmp_path / "other")
+    assert CausalScore.inherited(artifact) == artifact.options
+    encoder = CausalScore.inherited(replace(artifact, metric="density"))
+    assert encoder == {"tuning": "adapter", "rank": 2, "layers": None, "pooling": "mean",
+                       "window": 256}  # fmt: skip
+
+    def started(name: str, config: CausalScoreConfig) -> Artifact:
+        run = replace(run_in(tmp_path, config, 20), init=str(tmp_path / name))
+        return CausalScore.train(engines, replace(run, folder=tmp_path / f"{name}.training"))[0]
+
+    config = replace(ADAPTER, fixed=True, epochs=0.1, learning_rate=1e-9)
+    for name, same in (("own", True), ("other", False)):
+        made = started(name, config)
+        for key, weight in artifact.network.items():
+            alike = torch.allclose(made.network[key], weight, atol=1e-4)
+            if key.startswith("encoder."):
+                assert alike, key
+            elif key.endswith("hidden.weight"):
+                assert alike is same, key
+    with pytest.raises(CauserieError, match="trained with rank=2: leave these"):
+        started("other", replace(config, rank=4))
+    with pytest.raises(CauserieError, match="fixed=true takes the encoder of --init"):
+        CausalScore.train(engines, run_in(tmp_path, config, 20))
+
+
+def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
+    settings = "interaction=towers tuning=frozen pooling=mean width=16 dropout=0.0 history=5"
+    settings += " batch=16 epochs=6 learning_rate=1e-2 rounds=2 curve=2 exchanges=2 confidence=0.5"
+    sets = [word for setting in settings.split() for word in ("--set", setting)]
+    words = [sys.executable, "-m", "causerie", "train", "causalscore", "--offline"]
+    words += ["--threads", "1", "--encoder", str(tiny_bert), *sets]
+    words += ["--annotations", str(folder / "train.jsonl")]
+    return [*words, "--unlabelled", str(folder / "unlabelled.jsonl"), *more]
+
+
+def test_the_command_trains_and_resumes_to_the_same_weights(
+    tmp_path: Path, tiny_bert: Path
+) -> None:
+    """Killed in self-training and resumed, it ends where an undisturbed run does."""
+    write_annotations(tmp_path / "train.jsonl", 80, seed=1)
+    write_dialogues(tmp_path / "unlabelled.jsonl", 40, seed=2)
+    whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
+    done = subprocess.run(whole, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "C_cond: AUC / balanced accuracy" in done.stderr
+    assert "round 1: " in done.stderr
+
+    broken = command(tmp_path, tiny_bert, "--out", str(tmp_path / "broken"))
+    killer = (
+        "import os, runpy, sys\n"
+        "from causerie.training import checkpoint\n"
+        "save = checkpoint.Checkpoint.save\n"
+        "def save_and_die(self, progress):\n"
+        "    save(self, progress)\n"
+        "    if self._latest.parent.name == 'conditional-1':\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "checkpoint.Checkpoint.save = save_and_die\n"
+        f"sys.argv = {['causerie', *broken[3:]]!r}\n"
+        "runpy.run_module('causerie', run_name='__main__')\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
+    assert killed.returncode == -9, killed.stderr
+    refused = subprocess.run(broken, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    resumed = subprocess.run([*broken, "--resume"], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+
+    one, other = (load_artifact(str(tmp_path / n), "causalscore") for n in ("whole", "broken"))
+    assert one.network.keys() == other.network.keys()
+    assert all(torch.equal(one.network[k], other.network[k]) for k in one.network)
+    for name in ("rounds.jsonl", "learning-curve.jsonl"):
+        logs = [(tmp_path / f"{n}.training" / name).read_text() for n in ("whole", "broken")]
+        assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--set", "colour=red"], "the settings are interaction, tuning"),
+        (["--set", "history=1"], "history is at least 2, not 1"),
+        (["--set", "confidence=1.5"], "confidence is from 0.5 to below 1, not 1.5"),
+        (["--set", "causes=mine"], "causes is annotated or preceding two"),
+        (["--set", "interaction=none"], "interaction is cross or towers"),
+        (["--valid", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
+        (["--init", "nothing"], "nothing is no artifact"),
+    ],
+)
+def test_wrong_commands_are_one_sentence(
+    tmp_path: Path, tiny_bert: Path, more: list[str], message: str
+) -> None:
+    write_annotations(tmp_path / "train.jsonl", 20, seed=1)
+    write_dialogues(tmp_path / "unlabelled.jsonl", 4, seed=2)
+    words = [*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_learned_from_is_said(tmp_path: Path) -> None:
+    talks = str(write_dialogues(tmp_path / "talks.jsonl", 4, seed=1))
+    for words, message in (
+        (["causalscore", "--data", talks], "give --annotations"),
+        (["density", "--annotations", talks], "density does not learn from annotations"),
+        (["density"], "density learns from dialogues: give --data"),
+    ):
+        command = [sys.executable, "-m", "causerie", "train", *words, "--out", str(tmp_path / "o")]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert message in done.stderr
