@@ -44,7 +44,8 @@ class Selection(Task):
         self.extractor, self.config = extractor, config
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
-        self.encode: Vectors = LearnedVectors(self.encoder, config.pooling)
+        kind = FixedVectors if config.tuning == "frozen" else LearnedVectors
+        self.encode: Vectors = kind(self.encoder, config.pooling)
         self.batches = Batches(train, config.batch, config.seed)
         self.valid = valid
 
