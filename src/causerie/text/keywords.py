@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Frequencies:
     def idf(self, word: str) -> float:
         return math.log10(max(1, self.utterances) / (self.counts.get(word, 0) + 1))
 
-    def of(self, words: Collection[str]) -> Frequencies:
+    def of(self, words: Container[str]) -> Frequencies:
         """Only of these words."""
         counts = {word: count for word, count in self.counts.items() if word in words}
         return Frequencies(self.utterances, counts)
