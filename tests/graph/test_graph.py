@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from causerie.errors import CauserieError
-from causerie.graph import Graph, Hops, Neighbour, Surroundings
+from causerie.graph import Graph, Hops, Neighbour, Surroundings, wordnet
 from causerie.graph.about import Source
 from causerie.graph.builder import Builder
 from causerie.graph.edges import Edge
@@ -209,15 +209,29 @@ def test_reduced_keeps_what_differs_most() -> None:
 
 
 def test_a_graph_is_replaced_but_nothing_else(tmp_path: Path) -> None:
-    linked(tmp_path / "g", [("a", "b")])
-    (tmp_path / "g" / "card.md").write_text("mine")
-    assert len(linked(tmp_path / "g", [("a", "b"), ("b", "c")])) == 3
-    assert (tmp_path / "g" / "card.md").read_text() == "mine"
+    linked(tmp_path / "g", [("a", "b")], {"a": [1.0]})
+    graph = linked(tmp_path / "g", [("a", "b"), ("b", "c")])
+    assert (len(graph), graph.dimension) == (3, 0)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     with pytest.raises(CauserieError, match="exists and is no graph"):
         linked(tmp_path / "other", [("a", "b")])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "other"]
+
+
+def test_the_card_tells_where_it_comes_from(tmp_path: Path) -> None:
+    builder = Builder()
+    builder.add(Source("WordNet 3.1", wordnet.LICENCE, ("f" * 64,)), [Edge("a", "IsA", "b")])
+    builder.add(Source("talk", "CC0-1.0"), [Edge("a", "AnsweredWith", "c")] * 2)
+    builder.write(tmp_path / "g", recipe="causerie graph build --wordnet --out g")
+    card = (tmp_path / "g" / "card.md").read_text()
+    assert "# g\n\nA graph of 3 words and 2 relations" in card
+    assert f"| WordNet 3.1 | 1 | WordNet 3.1 licence | {'f' * 12} |" in card
+    assert "causerie graph build --wordnet --out g" in card
+    assert "| AnsweredWith | 1 |" in card
+    licence = (tmp_path / "g" / "LICENSE").read_text()
+    assert "- talk: CC0-1.0" in licence
+    assert "WordNet 3.1 Copyright 2011 by Princeton University" in licence
 
 
 def test_no_edges_no_graph(tmp_path: Path) -> None:

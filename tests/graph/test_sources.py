@@ -18,7 +18,7 @@ from causerie.graph.conceptnet import read_assertions, read_numberbatch
 from causerie.graph.cooccurrence import cooccurrence
 from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
-from causerie.graph.wordnet import licence, read_wordnet
+from causerie.graph.wordnet import notice, read_wordnet
 
 ASSERTIONS = """\
 /a/[/r/Antonym/,/c/ab/агыруа/n/,/c/ab/аҧсуа/]\t/r/Antonym\t/c/ab/агыруа/n\t/c/ab/аҧсуа\t{"dataset": "/d/wiktionary/en", "license": "cc:by-sa/4.0", "sources": [{"contributor": "/s/resource/wiktionary/en", "process": "/s/process/wikiparsec/2"}], "weight": 1.0}
@@ -198,7 +198,7 @@ def test_what_is_no_wordnet(tmp_path: Path, content: str) -> None:
 
 
 def test_the_notice_of_wordnet_is_there() -> None:
-    assert "WordNet 3.1 Copyright 2011 by Princeton University" in licence()
+    assert "WordNet 3.1 Copyright 2011 by Princeton University" in notice()
 
 
 def chance(count: int, expected: float) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from causerie.errors import CauserieError
 from causerie.graph.about import ABOUT, About, Source
 from causerie.graph.arrays import write_arrays
+from causerie.graph.card import card, licences
 from causerie.graph.edges import Edge
 from causerie.graph.graph import CARD, EDGES, FREQUENCIES, LICENCE, VECTORS
 from causerie.graph.vectors import WordVector, write_vectors
@@ -73,11 +74,12 @@ class Builder:
         vectors: Iterable[WordVector] = (),
         vectors_from: str = "",
         frequencies: Frequencies | None = None,
+        recipe: str = "",
     ) -> About:
         """Write the graph, whole or not at all; a graph that is in its place is replaced.
 
         `vectors` gives words with their vectors in any order, and `vectors_from` says what made
-        them. The builder is used up.
+        them; `recipe` is the command that builds it, for the card. The builder is used up.
         """
         if not self._heads:
             raise CauserieError("no edge was found: a graph needs some")
@@ -99,13 +101,12 @@ class Builder:
 
             has_vectors = write_vectors(hidden / VECTORS, len(names), row_of, vectors)
             self._ids.clear()
-            about = self._write_edges(hidden / EDGES, names, rank)
+            about, relations = self._write_edges(hidden / EDGES, names, rank)
             about = replace(about, vectors=vectors_from if has_vectors else "")
             about.write(hidden)
+            (hidden / CARD).write_text(card(folder.name, about, relations, recipe), "utf-8")
+            (hidden / LICENCE).write_text(licences(about.sources), "utf-8")
             if folder.exists():
-                for text in (CARD, LICENCE):  # are the user's to write
-                    if (folder / text).exists():
-                        shutil.copy(folder / text, hidden / text)
                 shutil.rmtree(folder)
             hidden.replace(folder)
         except OSError as error:
@@ -116,7 +117,10 @@ class Builder:
             shutil.rmtree(hidden, ignore_errors=True)
         return about
 
-    def _write_edges(self, file: Path, names: list[bytes], rank: NDArray[np.int32]) -> About:
+    def _write_edges(
+        self, file: Path, names: list[bytes], rank: NDArray[np.int32]
+    ) -> tuple[About, dict[str, int]]:
+        """Returns also how many edges each relation has."""
         offsets = np.zeros(len(names) + 1, dtype=np.int64)
         np.cumsum([len(name) for name in names], out=offsets[1:])
         blob = np.frombuffer(b"".join(names), dtype=np.uint8)
@@ -130,6 +134,7 @@ class Builder:
         ).astype(np.float16)
         order = _distinct(heads, tails, labels, origins, weights)
         kept = len(order)
+        per_relation = np.bincount(labels[order] // 2, minlength=len(self._relations)).tolist()
         per_source = np.bincount(origins[order], minlength=len(self._sources)).tolist()
         # Every edge stands at both of its ends.
         both: dict[str, NDArray[Any]] = {
@@ -146,7 +151,7 @@ class Builder:
         for name in both:
             both[name] = both[name][order]
         write_arrays(file, {"starts": starts, "offsets": offsets, **both, "names": blob})
-        return About(
+        about = About(
             nodes=len(offsets) - 1,
             edges=kept,
             relations=tuple(self._relations),
@@ -155,6 +160,7 @@ class Builder:
                 for source, edges in zip(self._sources, per_source, strict=True)
             ),
         )
+        return about, dict(zip(self._relations, per_relation, strict=True))
 
 
 def _name(word: str) -> bytes:

@@ -26,12 +26,13 @@ RELATIONS: Mapping[str, str] = {
     "ENTAILMENT": "Entails",
     "CAUSE": "Causes",
 }
+LICENCE = "WordNet 3.1 licence"
 SYNONYM, DEFINITION = "Synonym", "DefinedWith"
 TELLING = 0.3
 """Score of a definition's word that says something: twice that of a keyword in talk."""
 
 
-def licence() -> str:
+def notice() -> str:
     """The notice that must go with everything made of WordNet."""
     return files("causerie.graph").joinpath("wordnet_licence.txt").read_text("utf-8")
 
