@@ -128,11 +128,13 @@ def test_triples(tmp_path: Path) -> None:
     rows = [
         {"rel": "IsA", "head": "dog", "tail": "Animal", "weight": 2.5, "sources": ["x"]},
         {"rel": "AtLocation", "head": "ice cream", "tail": "freezer"},
+        {"rel": "IsA", "head": "dog", "tail": "pet", "weight": None},
     ]
     path = written(tmp_path, "\n\n".join(map(json.dumps, rows)), "t.jsonl.gz")
     assert list(read_triples(path)) == [
         Edge("dog", "IsA", "animal", 2.5),
         Edge("ice cream", "AtLocation", "freezer", 1.0),
+        Edge("dog", "IsA", "pet", 1.0),
     ]
     assert [edge.tail for edge in read_triples(path, {"AtLocation"})] == ["freezer"]
 
@@ -230,7 +232,11 @@ def naive(dialogues: list[list[set[str]]], rate: float) -> dict[frozenset[str], 
                 )
                 pmi = math.log(both / expected)
                 npmi = pmi / -math.log(min(both / len(places), 1 - 1e-12))
-                tested.append((chance(both, expected), frozenset((a, b)), npmi))
+                evidence = sum(
+                    any((a in x and b in y) or (b in x and a in y) for x, y in pairwise(dialogue))
+                    for dialogue in dialogues
+                )
+                tested.append((chance(evidence, expected), frozenset((a, b)), npmi))
     tested.sort(key=lambda one: one[0])
     tests = len(words) * (len(words) - 1) / 2
     limit = -1.0
@@ -262,6 +268,12 @@ def test_cooccurrence_worked_by_hand() -> None:
     assert edge[:3] == ("dog", "AnsweredWith", "bone")
     assert edge.weight == pytest.approx(1.0)
     assert list(cooccurrence(dialogues[:6], false_edges=0.001)) == []  # p = 0.06
+
+
+def test_one_long_dialogue_is_no_evidence() -> None:
+    others = [[{"sun"}, set()]] * 50
+    assert list(cooccurrence([[{"dog"}, {"bone"}] * 5, *others])) == []
+    assert len(list(cooccurrence([*[[{"dog"}, {"bone"}]] * 9, *others]))) == 1
 
 
 def test_words_of_one_turn_do_not_meet() -> None:

@@ -19,6 +19,12 @@ from causerie.text.tagging import LexiconTagger, SpacyTagger, Token, lemma
 CORPUS = ("The dog chased a ball.", "My dog sleeps.", "We saw old dogs and a cat", "Fine.")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _lexicon() -> None:
+    """Loading it takes seconds, which hypothesis would count."""
+    KeywordExtractor(Frequencies(10, {})).extract(["dogs"])
+
+
 class ByHand:
     """Texts written as `dog/noun red/adjective the`."""
 

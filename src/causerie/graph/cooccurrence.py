@@ -23,30 +23,35 @@ def cooccurrence(
     """Edges between keywords of neighbouring turns; a dialogue is the keywords of its turns.
 
     The weight is the normalised pointwise mutual information of finding one word in a turn and
-    the other in a turn beside it, of all such places in the corpus. Words that meet no more
-    often than chance explains (Poisson, false discovery rate over all pairs) have no edge.
+    the other in a turn beside it, of all such places in the corpus. Words that meet in no more
+    dialogues than chance explains (Poisson, false discovery rate over all pairs) have no edge:
+    one dialogue that goes on about one thing is one piece of evidence.
     """
     ids: dict[str, int] = {}
-    seen, met = array("q"), array("q")
+    seen, met, met_once = array("q"), array("q"), array("q")
     neighbours = 0
     for dialogue in dialogues:
         turns = [sorted({ids.setdefault(word, len(ids)) for word in turn}) for turn in dialogue]
+        here: list[int] = []
         for left, right in pairwise(turns):
             neighbours += 1
             # Both turns are beside the other: each word is seen once from there.
             seen.extend(left)
             seen.extend(right)
             # Words that change places between the two turns meet twice.
-            met.extend(min(a, b) << _SHIFT | max(a, b) for a in left for b in right if a != b)
+            here += [min(a, b) << _SHIFT | max(a, b) for a in left for b in right if a != b]
+        met.extend(here)
+        met_once.extend(set(here))
     if not met:
         return
     places = 2 * neighbours
     counts = np.bincount(np.frombuffer(seen, dtype=np.int64), minlength=len(ids))
     pairs, together = np.unique(np.frombuffer(met, dtype=np.int64), return_counts=True)
+    _, dialogues_with = np.unique(np.frombuffer(met_once, dtype=np.int64), return_counts=True)
     one, other = pairs >> _SHIFT, pairs & ((1 << _SHIFT) - 1)
     expected = counts[one] * counts[other] / places
     tests = len(ids) * (len(ids) - 1) / 2
-    kept = _more_than_chance(together, expected, tests, false_edges)
+    kept = _more_than_chance(dialogues_with, expected, tests, false_edges)
     # A pair that fills every place would divide by the logarithm of one.
     share = np.minimum(together / places, 1 - 1e-12)
     npmi = np.log(together / expected) / -np.log(share)

@@ -5,7 +5,7 @@ Each question reads the files again, so memory stays flat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -30,12 +30,21 @@ def count_words(
 
 
 def read_answers(
-    paths: Sequence[Path], frequencies: Frequencies, watch: Watch = lambda position: None
+    paths: Sequence[Path],
+    frequencies: Frequencies,
+    words: Container[str] | None = None,
+    watch: Watch = lambda position: None,
 ) -> Iterator[Edge]:
-    """Edges between keywords of neighbouring turns that meet more often than by chance."""
+    """Edges between keywords of neighbouring turns that meet more often than by chance.
+
+    With `words`, only of these: fewer pairs are tested, so more of them are significant.
+    """
     extractor = KeywordExtractor(frequencies)
     return cooccurrence(
-        [{keyword.word for keyword in keywords} for keywords in extractor.extract(turns)]
+        [
+            {keyword.word for keyword in found if words is None or keyword.word in words}
+            for found in extractor.extract(turns)
+        ]
         for turns in _dialogues(paths, watch, lambda record: None)
     )
 

@@ -17,7 +17,7 @@ _ADVICE = 'write {"head": ..., "rel": ..., "tail": ..., "weight": ...} on every 
 def read_triples(
     path: Path, relations: Collection[str] = (), watch: Watch = lambda position: None
 ) -> Iterator[Edge]:
-    """One edge per line; the weight may be missing, other fields are ignored."""
+    """One edge per line; the weight may be missing or null, other fields are ignored."""
     for number, line in lines(path, _ADVICE, watch):
         try:
             fields = parse_object(line)
@@ -32,7 +32,9 @@ def read_triples(
 
 def _edge(fields: Mapping[str, object]) -> Edge:
     head, relation, tail = (text(fields.get(name), name) for name in ("head", "rel", "tail"))
-    weight = fields.get("weight", 1.0)
+    weight = fields.get("weight")
+    if weight is None:
+        weight = 1.0
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not _is_finite(weight):
         raise RecordError("weight must be a finite number")
     return Edge(head.lower(), relation, tail.lower(), float(weight))

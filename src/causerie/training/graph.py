@@ -113,7 +113,7 @@ def _sources(
     if plan.corpus and frequencies:
         reading = _reading(watch, "finding answers", *plan.corpus)
         names = ", ".join(path.name for path in plan.corpus)
-        edges = read_answers(plan.corpus, frequencies, reading)
+        edges = read_answers(plan.corpus, frequencies, words, reading)
         yield _source(f"neighbouring turns of {names}", plan.licence, *plan.corpus), edges
 
 
