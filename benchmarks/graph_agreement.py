@@ -94,28 +94,19 @@ def main() -> None:
     our_steps, their_steps = hops(ours, chosen), hops(theirs, chosen)
     rows = [
         ("words", f"{len(ours):,}", f"{len(theirs):,}"),
-        ("shared words", f"{len(shared):,}", f"{len(shared):,}"),
+        ("shared words", f"{len(shared):,}", ""),
         ("related pairs of shared words", f"{len(our_links):,}", f"{len(their_links):,}"),
-        *[
-            (
-                "of these, also in the other",
-                *(f"{len(both) / len(x):.1%}" for x in (our_links, their_links)),
-            )
-        ],
         (
-            f"random pairs at 1 / 2 / ... / {CAP} / more hops",
-            spread(our_steps),
-            spread(their_steps),
+            "of these, also in the other",
+            f"{len(both) / len(our_links):.1%}",
+            f"{len(both) / len(their_links):.1%}",
         ),
+        (f"hops of random pairs: 1 / ... / {CAP} / more", spread(our_steps), spread(their_steps)),
     ]
-    for name, source, pairs in (
-        ("pairs that this graph relates", our_links, None),
-        ("pairs that the other relates", their_links, None),
-    ):
-        pairs = rng.sample(sorted(source), min(PAIRS, len(source)))
-        rows.append(
-            (f"{name}, at the same hops", spread(hops(ours, pairs)), spread(hops(theirs, pairs)))
-        )
+    for name, related in (("this graph", our_links), ("the other", their_links)):
+        pairs = rng.sample(sorted(related), min(PAIRS, len(related)))
+        steps = spread(hops(ours, pairs)), spread(hops(theirs, pairs))
+        rows.append((f"hops of pairs that {name} relates", *steps))
     if options.dialogues:
         rows.append(
             (
