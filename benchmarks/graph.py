@@ -5,7 +5,9 @@
 Writes assertions in the format of ConceptNet's dump (gzipped; words as in the real one: many
 that come once, few that come everywhere; a fifth in another language) and builds a graph of them
 in a process of its own, whose peak memory counts. Then opens the shipped graph and measures
-10,000 hop queries between random words. Exit status 1 if a bar is missed.
+10,000 hop queries between random words. All of it runs on one thread; times of building and
+searching are given as CPU seconds, on which the bar stands, and as seconds by the clock, which
+depend on what else the machine does. Exit status 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -61,15 +63,15 @@ def write_dump(path: Path, lines: int, rng: random.Random) -> None:
 
 
 def build(dump: Path, out: Path) -> None:
-    """Runs in a process of its own; prints words, edges, seconds and peak memory (MB)."""
-    start = time.perf_counter()
+    """Runs in a process of its own; prints words, edges, both times and peak memory (MB)."""
+    start, start_cpu = time.perf_counter(), time.process_time()
     builder = Builder()
     builder.add(Source("generated", "CC0-1.0"), read_assertions(dump))
     about = builder.write(out)
-    taken = time.perf_counter() - start
+    taken, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     megabytes = peak / (2**20 if sys.platform == "darwin" else 2**10)
-    print(json.dumps([about.nodes, about.edges, taken, megabytes]))
+    print(json.dumps([about.nodes, about.edges, taken, cpu, megabytes]))
 
 
 def measure_build(lines: int, folder: Path) -> bool:
@@ -77,10 +79,12 @@ def measure_build(lines: int, folder: Path) -> bool:
     write_dump(dump, lines, random.Random(0))
     command = [sys.executable, __file__, "--build", str(dump), str(folder / str(lines))]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    nodes, edges, taken, megabytes = json.loads(done.stdout)
+    nodes, edges, taken, cpu, megabytes = json.loads(done.stdout)
     print(
-        f"{lines:,} lines: {nodes:,} words and {edges:,} edges in {taken:.1f} s "
-        f"({lines / taken:,.0f} lines/s), at most {megabytes:.0f} MB (bar {MEMORY})"
+        f"{lines:,} lines: {nodes:,} words and {edges:,} edges in {cpu:.1f} CPU s "
+        f"({lines / cpu:,.0f} lines/s; {taken:.1f} s by the clock), "
+        f"at most {megabytes:.0f} MB (bar {MEMORY})",
+        flush=True,
     )
     return bool(megabytes < MEMORY)
 
@@ -92,16 +96,16 @@ def measure_search(name: str, rng: random.Random) -> bool:
     opening = time.perf_counter() - start
     pairs = [(rng.randrange(len(graph)), rng.randrange(len(graph))) for _ in range(QUERIES)]
     hops = Hops(graph)
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.process_time()
     found = [int(hops.between([one], [other])[0, 0]) for one, other in pairs]
-    searching = time.perf_counter() - start
+    taken, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     spread = {steps: found.count(steps) for steps in sorted(set(found))}
     print(f"{name}: opened in {opening * 1000:.0f} ms (bar {OPENING * 1000:.0f})")
     print(
-        f"{QUERIES:,} hop queries up to {hops.cap} in {searching:.1f} s (bar {SEARCHING:.0f}); "
-        f"steps: {spread} (-1: none)"
+        f"{QUERIES:,} hop queries up to {hops.cap} in {cpu:.1f} CPU s (bar {SEARCHING:.0f}; "
+        f"{taken:.1f} s by the clock); steps: {spread} (-1: none)"
     )
-    return opening < OPENING and searching < SEARCHING
+    return opening < OPENING and cpu < SEARCHING
 
 
 def main() -> int:

@@ -115,6 +115,7 @@ def test_numberbatch(tmp_path: Path, content: str) -> None:
     [
         ("dog 1 x", "is not a word and its numbers"),
         ("dog 1", "has 1 numbers, not 2"),
+        ("dog", "has 0 numbers, not 2"),
         ("dog 1 nan", "has a number that is not finite"),
     ],
 )

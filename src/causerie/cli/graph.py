@@ -95,6 +95,7 @@ def build(
     recipe += ["--language", language] if language != "en" else []
     recipe += [word for name in relation or [] for word in ("--relation", name)]
     recipe += ["--numberbatch", numberbatch.name] if numberbatch else []
+    recipe += ["--encoder", Path(encoder).name] if encoder != "default" else []
     recipe += ["--dimension", str(dimension), "--licence", licence, "--out", out.name]
     plan = GraphPlan(
         out=out,

@@ -86,6 +86,7 @@ class Builder:
         folder = folder.resolve()
         check_place(folder)
         hidden = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         shutil.rmtree(hidden, ignore_errors=True)
         try:
             hidden.mkdir(parents=True)
@@ -107,14 +108,17 @@ class Builder:
             (hidden / CARD).write_text(card(folder.name, about, relations, recipe), "utf-8")
             (hidden / LICENCE).write_text(licences(about.sources), "utf-8")
             if folder.exists():
-                shutil.rmtree(folder)
+                folder.replace(old)
             hidden.replace(folder)
         except OSError as error:
             raise CauserieError(
                 f"{folder} cannot be written ({error.strerror}): choose another place"
             ) from error
         finally:
+            if old.exists() and not folder.exists():
+                old.replace(folder)
             shutil.rmtree(hidden, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
         return about
 
     def _write_edges(

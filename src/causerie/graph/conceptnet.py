@@ -83,11 +83,13 @@ def read_numberbatch(
         except ValueError as error:
             raise bad_line(path, number, "is not a word and its numbers", _NUMBERBATCH) from error
         dimension = dimension or len(vector)
-        if not dimension or len(vector) != dimension or not np.isfinite(vector).all():
-            reason = f"has {len(vector)} numbers, not {dimension or 'any'}"
-            if len(vector) == dimension and dimension:
-                reason = "has a number that is not finite"
+        if len(vector) != dimension or not dimension:
+            reason = (
+                f"has {len(vector)} numbers, not {dimension}" if dimension else "has no numbers"
+            )
             raise bad_line(path, number, reason, _NUMBERBATCH)
+        if not np.isfinite(vector).all():
+            raise bad_line(path, number, "has a number that is not finite", _NUMBERBATCH)
         yield word, vector
 
 

@@ -35,8 +35,7 @@ def lines(
 ) -> Iterator[tuple[int, bytes]]:
     """The numbered lines of a file, gzipped or not, without their ends; blank ones are skipped.
 
-    Whatever is wrong with the file is an error with `advice` in it, and so is a `RecordError`
-    of whoever uses the lines, if it is passed to `bad_line`.
+    Whatever is wrong with the file is an error that names it, the line, and `advice`.
     """
     with open_source(str(path)) as source:
         try:
