@@ -71,7 +71,7 @@ def closeness(graph: Graph, path: Path, rng: random.Random) -> str:
     for context, response in rng.sample(both, min(2000, len(both))):
         for kept, said in ((true, response), (other, rng.choice(responses))):
             steps = search.between(context, said).astype(float)
-            kept.append(np.where(steps < 0, 0.05, 1 / (steps + 1)).mean())
+            kept.append(np.where(steps < 0, 0.05, 1 / (np.maximum(steps, 0) + 1)).mean())
     ranks = rankdata(np.concatenate((true, other)))[: len(true)]
     above = (ranks.sum() - len(true) * (len(true) + 1) / 2) / (len(true) * len(other))
     share = len(both) / len(exchanges)
