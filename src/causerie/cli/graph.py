@@ -1,0 +1,203 @@
+"""`causerie graph`: commonsense graphs, how to build them and what is in them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from causerie.cli import options
+
+if TYPE_CHECKING:
+    from causerie.graph import Graph
+
+graph_app = typer.Typer(
+    help="Build and look into commonsense graphs: words and what relates them.",
+    no_args_is_help=True,
+)
+
+GraphName = Annotated[str, typer.Option("--graph", "-g", help="A name or the folder of a graph.")]
+Word = Annotated[str, typer.Argument(metavar="WORD", show_default=False)]
+
+
+@graph_app.command()
+def build(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the graph.")],
+    conceptnet: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+        typer.Option(help="ConceptNet's assertions dump (.csv, also .gz)."),
+    ] = None,
+    triples: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help='JSONL of {"head", "rel", "tail", "weight"}; repeat for several.'),
+    ] = None,
+    wordnet: Annotated[
+        bool, typer.Option("--wordnet", help="WordNet 3.1, fetched once like a model.")
+    ] = False,
+    corpus: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="Dialogues: words that answer each other; repeat for several files."),
+    ] = None,
+    spoken: Annotated[
+        int, typer.Option(min=0, help="Only words that so many utterances of the corpus have.")
+    ] = 0,
+    language: Annotated[str, typer.Option(help="Which of ConceptNet's languages.")] = "en",
+    relation: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            help="Only this relation of ConceptNet and triples, such as IsA; repeat for several."
+        ),
+    ] = None,
+    numberbatch: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Vectors: Numberbatch's text file (also .gz) [default: the encoder makes them]."
+        ),
+    ] = None,
+    dimension: Annotated[
+        int, typer.Option(min=0, help="Of the encoder's vectors; 0 for a graph without any.")
+    ] = 64,
+    licence: Annotated[
+        str, typer.Option(help="Of triples and corpus, for the card.")
+    ] = "not stated",
+    encoder: options.Encoder = "default",
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    models_dir: options.ModelsDir = None,
+    offline: options.Offline = False,
+) -> None:
+    """Build a graph from one source or several, which are merged.
+
+    **Examples**
+
+        causerie graph build --conceptnet conceptnet-assertions-5.7.0.csv.gz
+        --numberbatch numberbatch-en-19.08.txt.gz --out conceptnet
+
+        causerie graph build --wordnet --corpus chats.jsonl --spoken 5 --out my-graph
+
+        causerie graph build --triples mine.jsonl --dimension 0 --out my-graph
+    """
+    from causerie.cli.console import say, working
+    from causerie.engines import Engines, Settings
+    from causerie.training.graph import GraphPlan, build_graph
+
+    settings = Settings(
+        encoder=encoder, device=device, threads=threads, models_dir=models_dir, offline=offline
+    )
+    recipe = ["causerie", "graph", "build"]
+    recipe += ["--conceptnet", conceptnet.name] if conceptnet else []
+    recipe += [word for path in triples or [] for word in ("--triples", path.name)]
+    recipe += ["--wordnet"] if wordnet else []
+    recipe += [word for path in corpus or [] for word in ("--corpus", path.name)]
+    recipe += ["--spoken", str(spoken)] if spoken else []
+    recipe += ["--language", language] if language != "en" else []
+    recipe += [word for name in relation or [] for word in ("--relation", name)]
+    recipe += ["--numberbatch", numberbatch.name] if numberbatch else []
+    recipe += ["--encoder", Path(encoder).name] if encoder != "default" else []
+    recipe += ["--dimension", str(dimension), "--licence", licence, "--out", out.name]
+    plan = GraphPlan(
+        out=out,
+        conceptnet=conceptnet,
+        triples=tuple(triples or ()),
+        wordnet=wordnet,
+        corpus=tuple(corpus or ()),
+        numberbatch=numberbatch,
+        dimension=dimension,
+        language=language,
+        relations=tuple(relation or ()),
+        spoken=spoken,
+        licence=licence,
+        recipe=shlex.join(recipe),
+    )
+    with working() as watch:
+        about = build_graph(plan, Engines(settings), watch, lambda record: say(f"skipped {record}"))
+    say(f"wrote {out}: {about.nodes:,} words, {about.edges:,} relations")
+
+
+@graph_app.command()
+def info(
+    graph: Annotated[str, typer.Argument(help="A name or the folder of a graph.")] = "everyday",
+) -> None:
+    """Tell what a graph is made of.
+
+    Example: `causerie graph info everyday`
+    """
+    opened = _open(graph)
+    about = opened.about
+    typer.echo(f"{about.nodes:,} words, {about.edges:,} relations")
+    for source in about.sources:
+        typer.echo(f"source: {source.name} ({source.edges:,} relations; {source.licence})")
+    typer.echo(f"relations: {', '.join(about.relations)}")
+    vectors = f"{opened.dimension} numbers a word, {about.vectors}" if opened.dimension else "none"
+    typer.echo(f"vectors: {vectors}")
+    typer.echo(f"folder: {opened.folder}")
+
+
+@graph_app.command()
+def path(
+    one: Word,
+    other: Word,
+    graph: GraphName = "everyday",
+    cap: Annotated[int, typer.Option(min=1, help="Look no farther than so many steps.")] = 5,
+) -> None:
+    """Show a shortest path between two words.
+
+    Exit status 1 if there is none within the cap.
+
+    Example: `causerie graph path dog holiday`
+    """
+    from causerie.graph import Hops
+
+    opened = _open(graph)
+    found = Hops(opened, cap).path(_node(opened, one), _node(opened, other))
+    if found is None:
+        typer.echo(f"no path of at most {cap} steps")
+        raise typer.Exit(1)
+    words = [opened.word(node) for node in found]
+    for node, word, following in zip(found, words, words[1:], strict=False):
+        steps = [step for step in opened.neighbours(node) if step.word == following]
+        labels = ", ".join(dict.fromkeys(_label(step.relation, step.backwards) for step in steps))
+        typer.echo(f"{word} {labels} {following}")
+    typer.echo(f"{len(words) - 1} steps")
+
+
+@graph_app.command()
+def neighbours(
+    word: Word,
+    graph: GraphName = "everyday",
+    count: Annotated[int, typer.Option(min=1, help="Show so many of each source.")] = 20,
+) -> None:
+    """List what a word is directly related to, the strongest first.
+
+    Example: `causerie graph neighbours dog --count 5`
+    """
+    opened = _open(graph)
+    found = opened.neighbours(_node(opened, word))
+    for source in opened.about.sources:
+        ours = [one for one in found if one.source == source.name]
+        for one in ours[:count]:
+            label = _label(one.relation, one.backwards)
+            typer.echo(f"{one.weight:6.2f}  {label} {one.word}  ({source.name})")
+        if len(ours) > count:
+            typer.echo(f"        and {len(ours) - count:,} more of {source.name}")
+
+
+def _open(name: str) -> Graph:
+    from causerie.graph import Graph
+
+    return Graph.open(name)
+
+
+def _node(graph: Graph, word: str) -> int:
+    from causerie.errors import CauserieError
+
+    node = graph.find(word.strip().lower())
+    if node is None:
+        raise CauserieError(f"{word!r} is not in the graph: its words are lemmas (mouse, not mice)")
+    return node
+
+
+def _label(relation: str, backwards: bool) -> str:
+    return f"<-{relation}-" if backwards else f"-{relation}->"

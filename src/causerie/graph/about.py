@@ -1,0 +1,61 @@
+"""What a graph says of itself: relations, sources, vectors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from causerie._version import __version__
+from causerie.errors import CauserieError
+
+ABOUT = "graph.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where edges come from."""
+
+    name: str
+    licence: str
+    sha256: tuple[str, ...] = ()
+    """Of its files."""
+    edges: int = 0
+    """That stand in the graph."""
+
+
+@dataclass(frozen=True)
+class About:
+    """A graph's own description."""
+
+    nodes: int
+    edges: int
+    relations: tuple[str, ...]
+    sources: tuple[Source, ...]
+    vectors: str = ""
+    """What made the vectors; empty if there are none."""
+    format: int = FORMAT
+    version: str = field(default=__version__)
+    """Of causerie when it was built."""
+
+    def write(self, folder: Path) -> None:
+        (folder / ABOUT).write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> About:
+        try:
+            content = json.loads((folder / ABOUT).read_text("utf-8"))
+            if content["format"] != FORMAT:
+                raise ValueError(f"it has format {content['format']}")
+            sources = [
+                Source(**(source | {"sha256": tuple(source["sha256"])}))
+                for source in content.pop("sources")
+            ]
+            relations = tuple(map(str, content.pop("relations")))
+            return cls(relations=relations, sources=tuple(sources), **content)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CauserieError(
+                f"{folder} is not a graph that this version reads ({error}): build it with "
+                "`causerie graph build`"
+            ) from error

@@ -1,0 +1,180 @@
+"""The graph on disk: a folder that opens at once, however large it is.
+
+graph.json           relations, sources, counts
+graph.safetensors    nodes and edges
+vectors.safetensors  a small vector for each node, if it has any
+frequencies.json     how often its words are said, if it was built from a corpus
+card.md, LICENSE     where it comes from and under which terms
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causerie.errors import CauserieError
+from causerie.graph.about import ABOUT, About
+from causerie.graph.arrays import open_arrays
+from causerie.text.keywords import Frequencies
+
+EDGES, VECTORS, FREQUENCIES = "graph.safetensors", "vectors.safetensors", "frequencies.json"
+CARD, LICENCE = "card.md", "LICENSE"
+DEFAULT = "everyday"
+"""The graph that comes with causerie."""
+
+EDGE_ARRAYS = {
+    "starts": "I64",  # where each node's edges begin; one more at the end
+    "offsets": "I64",  # where each node's name begins; one more at the end
+    "targets": "I32",
+    "weights": "F16",
+    "relations": "U8",  # twice the number of the relation, plus one if it is read backwards
+    "sources": "U8",
+    "names": "U8",  # of the nodes: sorted, UTF-8, without anything between them
+}
+VECTOR_ARRAYS = {"scales": "F32", "vectors": "I8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """One edge, seen from one of its ends."""
+
+    word: str
+    relation: str
+    backwards: bool
+    """The neighbour is the edge's head: `dog IsA animal` as `animal` sees it."""
+    weight: float
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Words as nodes 0, 1, ... in the order of their names, and the edges between them.
+
+    Edges have a direction and a relation, but can be walked both ways: each stands at both of
+    its ends. Nodes are lower-case words or phrases with spaces.
+    """
+
+    folder: Path
+    about: About
+    arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def open(cls, name: str | Path = DEFAULT) -> Graph:
+        """A graph that comes with causerie by its name, or any by its folder."""
+        folder = find_graph(name)
+        about = About.read(folder)
+        arrays = open_arrays(folder / EDGES, EDGE_ARRAYS)
+        sizes = [len(arrays["starts"]), len(arrays["offsets"]), len(arrays["targets"])]
+        if sizes != [about.nodes + 1, about.nodes + 1, 2 * about.edges]:
+            raise CauserieError(f"{folder} is damaged: its files do not belong together")
+        if (folder / VECTORS).exists():
+            arrays |= open_arrays(folder / VECTORS, VECTOR_ARRAYS)
+            if len(arrays["vectors"]) != about.nodes:
+                raise CauserieError(f"{folder} is damaged: its vectors are of another graph")
+        return cls(folder, about, arrays)
+
+    def __len__(self) -> int:
+        return self.about.nodes
+
+    def find(self, word: str) -> int | None:
+        """The node of a lower-case word or phrase; None if there is none."""
+        wanted = word.encode("utf-8", "replace")
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._name(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self._name(low) == wanted else None
+
+    def word(self, node: int) -> str:
+        return self._name(node).decode()
+
+    def neighbours(self, node: int) -> list[Neighbour]:
+        """Every edge of a node, the strongest of each source first."""
+        edges = slice(self._starts[node], self._starts[node + 1])
+        columns = [self.arrays[name][edges] for name in ("sources", "weights", "targets")]
+        found = [
+            Neighbour(
+                word=self.word(target),
+                relation=self.about.relations[relation // 2],
+                backwards=bool(relation % 2),
+                weight=float(weight),
+                source=self.about.sources[source].name,
+            )
+            for source, weight, target, relation in zip(
+                *(column.tolist() for column in columns),
+                self.arrays["relations"][edges].tolist(),
+                strict=True,
+            )
+        ]
+        order = {source.name: place for place, source in enumerate(self.about.sources)}
+        return sorted(found, key=lambda one: (order[one.source], -one.weight, one.word))
+
+    def adjacent(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """What any of the nodes has an edge with; a node may come several times."""
+        starts = self.arrays["starts"][nodes]
+        counts = self.arrays["starts"][nodes + 1] - starts
+        before = np.cumsum(counts) - counts
+        places = np.arange(counts.sum()) + np.repeat(starts - before, counts)
+        targets: NDArray[np.int32] = self.arrays["targets"][places]
+        return targets
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors; 0 if the graph has none."""
+        return int(self.arrays["vectors"].shape[1]) if "vectors" in self.arrays else 0
+
+    def vectors(self, nodes: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:
+        """A row per node: zeros where a node has no vector."""
+        if not self.dimension:
+            raise CauserieError(f"the graph {self.folder} has no vectors: build it with some")
+        rows = np.asarray(nodes, dtype=np.int64)
+        scaled: NDArray[np.float32] = (
+            self.arrays["vectors"][rows].astype(np.float32) * self.arrays["scales"][rows][:, None]
+        )
+        return scaled
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """How often its words are said; keywords are found with them."""
+        if not (self.folder / FREQUENCIES).exists():
+            raise CauserieError(
+                f"the graph {self.folder} was not built from a corpus, so it does not know "
+                "which words are common: build it with --corpus"
+            )
+        return Frequencies.read(self.folder / FREQUENCIES)
+
+    @cached_property
+    def _starts(self) -> memoryview:  # a memoryview's elements are had faster than an array's
+        return self.arrays["starts"].data
+
+    @cached_property
+    def _offsets(self) -> memoryview:
+        return self.arrays["offsets"].data
+
+    @cached_property
+    def _names(self) -> memoryview:
+        return self.arrays["names"].data
+
+    def _name(self, node: int) -> bytes:
+        return self._names[self._offsets[node] : self._offsets[node + 1]].tobytes()
+
+
+def find_graph(name: str | Path) -> Path:
+    """The folder of a graph, or an error that says what to do."""
+    shipped = Path(str(files("causerie").joinpath("graphs", name)))
+    for folder in (shipped, Path(name)):
+        if (folder / ABOUT).is_file():
+            return folder
+    raise CauserieError(
+        f"{name} is no graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
+    )

@@ -1,0 +1,63 @@
+"""Small vectors for the nodes of a graph: bytes with one scale per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causerie.errors import CauserieError
+from causerie.graph.arrays import write_header
+
+WordVector: TypeAlias = tuple[str, NDArray[np.float32]]
+
+
+def write_vectors(
+    file: Path, rows: int, row_of: Callable[[str], int | None], vectors: Iterable[WordVector]
+) -> bool:
+    """Put each vector in the row of its word; False, and no file, if there are none.
+
+    Words that have no row are left out, rows that have no word stay zero. Rows are written one
+    by one where they belong, so memory stays flat.
+    """
+    stream = iter(vectors)
+    first = next(stream, None)
+    if first is None:
+        return False
+    dimension = len(first[1])
+    scales = np.zeros(rows, dtype=np.float32)
+    shapes = {"scales": ("F32", (rows,)), "vectors": ("I8", (rows, dimension))}
+    with file.open("wb") as out:
+        begin = write_header(out, shapes)
+        for word, vector in chain([first], stream):
+            row = row_of(word)
+            if row is None:
+                continue
+            if vector.shape != (dimension,):
+                raise CauserieError(
+                    f"the vector of {word!r} has {vector.size} numbers, that of {first[0]!r} "
+                    f"{dimension}: all must have as many"
+                )
+            scale = float(np.abs(vector).max(initial=0)) / 127
+            scales[row] = scale
+            if scale:
+                out.seek(begin["vectors"] + row * dimension)
+                out.write(np.rint(vector / scale).astype(np.int8).tobytes())
+        out.seek(begin["scales"])
+        scales.tofile(out)
+    return True
+
+
+def reduced(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
+    """The vectors in the directions in which they differ most (principal components)."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    best = directions[:, ::-1][:, :dimension]
+    # The sign of a direction is arbitrary: settle it, so that builds are alike.
+    best = best * np.sign(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])])
+    small: NDArray[np.float32] = (centred @ best).astype(np.float32)
+    return small

@@ -1,0 +1,149 @@
+"""Building a commonsense graph out of whatever sources the user has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from causerie.engines import Engines
+from causerie.errors import CauserieError
+from causerie.graph import conceptnet, wordnet
+from causerie.graph.about import About, Source
+from causerie.graph.builder import Builder, check_place
+from causerie.graph.conceptnet import read_assertions, read_numberbatch
+from causerie.graph.corpus import count_words, read_answers
+from causerie.graph.edges import Edge, Watch, within
+from causerie.graph.triples import read_triples
+from causerie.graph.vectors import WordVector
+from causerie.graph.wordnet import read_wordnet
+from causerie.io import Rejected
+from causerie.models.hashing import sha256
+from causerie.text.keywords import Frequencies
+from causerie.training.words import DIMENSION, word_vectors
+
+WORDNET = "wordnet-3.1"
+
+Progress: TypeAlias = Callable[[str, float, float], None]
+"""Is told what is going on, how much of it is done, and of how much."""
+
+
+@dataclass(frozen=True)
+class GraphPlan:
+    """What a graph is to be built from."""
+
+    out: Path
+    conceptnet: Path | None = None
+    """The assertions dump."""
+    triples: tuple[Path, ...] = ()
+    wordnet: bool = False
+    corpus: tuple[Path, ...] = ()
+    """Dialogues."""
+    numberbatch: Path | None = None
+    """Vectors; without them the encoder makes some."""
+    dimension: int = DIMENSION
+    """Of the encoder's vectors; 0: there are none."""
+    language: str = "en"
+    """Of ConceptNet's words."""
+    relations: tuple[str, ...] = ()
+    """Of ConceptNet and the triples; all if none is named."""
+    spoken: int = 0
+    """Only words that at least so many utterances of the corpus have."""
+    licence: str = "not stated"
+    """Of triples and corpus, for the card."""
+    recipe: str = ""
+    """The command, for the card."""
+
+    def check(self) -> None:
+        """What cannot be is said before the work begins."""
+        if not (self.conceptnet or self.triples or self.wordnet or self.corpus):
+            raise CauserieError(
+                "there is nothing to build from: give --conceptnet, --triples, --wordnet, --corpus"
+            )
+        if self.spoken and not self.corpus:
+            raise CauserieError("--spoken counts utterances of a corpus: give --corpus")
+        given = (self.conceptnet, self.numberbatch, *self.triples, *self.corpus)
+        for path in filter(None, given):
+            if not path.is_file():
+                raise CauserieError(f"{path} does not exist: check its name")
+        check_place(self.out.resolve())
+
+
+def build_graph(
+    plan: GraphPlan,
+    engines: Engines,
+    watch: Progress = lambda what, done, total: None,
+    rejected: Callable[[Rejected], None] = lambda record: None,
+) -> About:
+    """Build a graph and write it to `plan.out`; bad dialogues are handed to `rejected`."""
+    plan.check()
+    builder = Builder()
+    frequencies = words = None
+    if plan.corpus:
+        reading = _reading(watch, "counting words", *plan.corpus)
+        frequencies = count_words(plan.corpus, reading, rejected)
+        if plan.spoken:
+            counts = frequencies.counts
+            words = {word for word in counts if counts[word] >= plan.spoken}
+    for source, edges in _sources(plan, engines, watch, frequencies, words):
+        builder.add(source, edges if words is None else within(edges, words))
+    vectors, origin = _vectors(plan, engines, watch, builder)
+    return builder.write(plan.out, vectors, origin, frequencies, plan.recipe)
+
+
+def _sources(
+    plan: GraphPlan,
+    engines: Engines,
+    watch: Progress,
+    frequencies: Frequencies | None,
+    words: set[str] | None,
+) -> Iterator[tuple[Source, Iterator[Edge]]]:
+    if plan.conceptnet:
+        reading = _reading(watch, "reading ConceptNet", plan.conceptnet)
+        edges = read_assertions(plan.conceptnet, plan.language, plan.relations, reading)
+        yield _source("ConceptNet", conceptnet.LICENCE, plan.conceptnet), edges
+    for path in plan.triples:
+        reading = _reading(watch, f"reading {path.name}", path)
+        yield _source(path.name, plan.licence, path), read_triples(path, plan.relations, reading)
+    if plan.wordnet:
+        watch("reading WordNet", 0, 1)
+        file = engines.store.pull(WORDNET) / engines.store.named(WORDNET)[0].weights
+        yield _source("WordNet 3.1", wordnet.LICENCE, file), read_wordnet(file, words)
+    if plan.corpus and frequencies:
+        reading = _reading(watch, "finding answers", *plan.corpus)
+        names = ", ".join(path.name for path in plan.corpus)
+        edges = read_answers(plan.corpus, frequencies, words, reading)
+        yield _source(f"neighbouring turns of {names}", plan.licence, *plan.corpus), edges
+
+
+def _vectors(
+    plan: GraphPlan, engines: Engines, watch: Progress, builder: Builder
+) -> tuple[Iterator[WordVector], str]:
+    """The vectors, and what made them."""
+    if plan.numberbatch:
+        reading = _reading(watch, "reading Numberbatch", plan.numberbatch)
+        origin = f"ConceptNet Numberbatch ({plan.numberbatch.name}), {conceptnet.LICENCE}"
+        return read_numberbatch(plan.numberbatch, builder, plan.language, reading), origin
+    if not plan.dimension:
+        return iter(()), ""
+    words, encoder = builder.words, engines.encoder
+    origin = (
+        f"the words by {encoder.name} (SHA-256 {encoder.sha256[:12]}), "
+        f"{plan.dimension} principal components"
+    )
+    return word_vectors(
+        encoder,
+        words,
+        plan.dimension,
+        lambda done: watch("encoding words", done, len(words)),
+    ), origin
+
+
+def _source(name: str, licence: str, *files: Path) -> Source:
+    return Source(name, licence, tuple(map(sha256, files)))
+
+
+def _reading(watch: Progress, what: str, *files: Path) -> Watch:
+    total = sum(file.stat().st_size for file in files)
+    return lambda position: watch(what, position, total)

@@ -1,0 +1,34 @@
+"""Vectors of words by an encoder, made small: what the nodes of a graph carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from causerie.graph.vectors import WordVector, reduced
+
+if TYPE_CHECKING:
+    from causerie.engines.encoder import Encoder
+
+DIMENSION = 64
+_CHUNK = 2048
+
+
+def word_vectors(
+    encoder: Encoder,
+    words: Sequence[str],
+    dimension: int = DIMENSION,
+    watch: Callable[[int], None] = lambda done: None,
+) -> Iterator[WordVector]:
+    """Each word with the encoder's vector of it, reduced to `dimension` principal components.
+
+    `watch` is told how many words are done.
+    """
+    vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
+    for start in range(0, len(words), _CHUNK):
+        chunk = words[start : start + _CHUNK]
+        vectors[start : start + len(chunk)] = encoder.encode([((word,),) for word in chunk])
+        watch(start + len(chunk))
+    yield from zip(words, reduced(vectors, dimension), strict=True)
