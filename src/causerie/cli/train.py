@@ -109,7 +109,7 @@ def train(
                 valid=tuple(valid or ()),
                 folder=folder,
                 licence=licence,
-                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, init, licence),
+                recipe=_recipe(metric, data, valid or [], set_ or [], encoder, lm, init, licence),
                 init=init,
                 resume=resume,
                 watch=display.watch,
@@ -127,6 +127,7 @@ def _recipe(
     valid: list[Path],
     sets: list[str],
     encoder: str,
+    lm: str,
     init: str | None,
     licence: str,
 ) -> str:
@@ -136,5 +137,6 @@ def _recipe(
     words += [word for path in valid for word in ("--valid", path.name)]
     words += [word for assignment in sets for word in ("--set", assignment)]
     words += ["--encoder", Path(encoder).name] if encoder != "default" else []
+    words += ["--lm", Path(lm).name] if lm != "default-lm" else []
     words += ["--init", Path(init).name] if init else []
     return shlex.join([*words, "--licence", licence, "--out", f"my-{metric}"])

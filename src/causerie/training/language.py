@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,9 +61,10 @@ class LanguageConfig:
         if self.turn_format not in FORMATS:
             raise CauserieError(f"turn_format is one of {', '.join(FORMATS)}")
         _ = self.tuning
-        for key, least in (("longest", 8), ("batch", 1), ("validate_every", 1)):
-            if getattr(self, key) < least:
-                raise CauserieError(f"{key} is at least {least}, not {getattr(self, key)}")
+        for key, least in (("longest", 64), ("batch", 1), ("validate_every", 1), ("patience", 1)):
+            value = getattr(self, key)
+            if value is not None and value < least:
+                raise CauserieError(f"{key} is at least {least}, not {value}")
 
     @property
     def tuning(self) -> Tuning:
@@ -145,7 +147,10 @@ def row(
         for i, (turn, role) in enumerate(zip(turns, roles, strict=True))
     ]
     long = sum(len(segment.tokens) for segment in segments) > longest
-    start = rng.randrange(len(segments)) if long else 0
+    start = 0
+    if long:  # somewhere with enough after it
+        after = accumulate(len(segment.tokens) for segment in reversed(segments))
+        start = rng.randrange(sum(tokens >= longest for tokens in after))
     tokens = list(turn_format.prefix)
     scored: list[int] = []
     for segment in segments[start:]:

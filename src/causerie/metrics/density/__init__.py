@@ -65,8 +65,9 @@ class Density(TrainedMetric):
             raise damaged(f"of {self.name}", error) from error
 
     def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        scores: list[Scores] = [(Score.unscored("no context"),)] * len(exchanges)
-        scored = [index for index, exchange in enumerate(exchanges) if exchange.turn > 0]
+        nothing = Score.unscored("no context"), Score.unscored("empty response")
+        scores: list[Scores] = [(nothing[exchange.turn > 0],) for exchange in exchanges]
+        scored = [i for i, e in enumerate(exchanges) if e.turn > 0 and e.response.text.strip()]
         if not scored:
             return scores
         features = self.extractor.features([exchanges[index] for index in scored])

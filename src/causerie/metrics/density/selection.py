@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.encoder import EncoderInput, pool
+from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Texts, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
@@ -43,6 +44,8 @@ class Selection(Task):
         train: Corpus,
         valid: Sequence[Sequence[Exchange]],
     ) -> None:
+        if any(len(source) < 2 for source in train.sources):
+            raise CauserieError("a file with one dialogue has no responses of others: leave it out")
         self.extractor, self.config = extractor, config
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
@@ -141,8 +144,8 @@ class TowersSelection(Selection):
         exchanges = [exchange for row in rows for exchange in row]
         responses = [exchange.response.text for exchange in exchanges]
         corrupted = [
-            corrupt(exchange.response.text, exchange.last(1)[0].text, rng.choice(responses), rng)
-            for exchange in exchanges
+            corrupt(e.response.text, e.last(1)[0].text, _other(e, exchanges, rng), rng)
+            for e in exchanges
             if rng.random() < self.config.attacks
         ]
         texts = Texts()
@@ -157,6 +160,12 @@ class TowersSelection(Selection):
         features, same = _diagonal_first(features), _diagonal_first(same)
         same[:, 0] = False
         return Candidates(features, same)
+
+
+def _other(exchange: Exchange, exchanges: list[Exchange], rng: random.Random) -> str:
+    """A response of another dialogue."""
+    others = [e for e in exchanges if e.dialogue is not exchange.dialogue]
+    return rng.choice(others or exchanges).response.text
 
 
 def _in_a_row(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:

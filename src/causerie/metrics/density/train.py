@@ -17,7 +17,7 @@ from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, corpora, quantiles_of
-from causerie.models.artifact import Artifact, load_artifact
+from causerie.models.artifact import Artifact, damaged, load_artifact
 from causerie.training.attacks import ATTACKS
 from causerie.training.candidates import corpus_items
 from causerie.training.corpus import Corpus
@@ -136,8 +136,11 @@ def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
         raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
     if start.backbone_sha256 != extractor.encoder.sha256:
         raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
-    config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
-    extractor.head.load_state_dict(start.part("head"))
+    try:
+        config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
+        extractor.head.load_state_dict(start.part("head"))
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise damaged("of --init", error) from error
 
 
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:

@@ -11,7 +11,7 @@ import torch
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines import Engines
-from causerie.engines.language import LM
+from causerie.engines.language import LM, is_tuned
 from causerie.errors import CauserieError
 from causerie.metrics.base import Level, Score
 from causerie.metrics.followups.hypotheses import OVERALL
@@ -46,6 +46,8 @@ class LanguageModel:
         if run.init:
             raise CauserieError("a language model is tuned from --lm: leave --init away")
         config: LanguageConfig = run.config
+        if is_tuned(engines.settings.lm):
+            raise CauserieError("--lm is tuned already: start from the model that it was made of")
         data, valid = corpora(run)
         stock = replace(engines.settings, turn_format=None)
         backbone = engines.likelihood.backbone
