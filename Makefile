@@ -38,7 +38,7 @@ density: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with judged/, adversarial/ and corpora/: make density DATA=folder"; exit 2; }
 	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
 	cp bench-results/density/density.md docs/density.md
-	cp bench-results/density/test/ranking.svg docs/density.svg
+	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -17,14 +17,14 @@ from pathlib import Path
 
 COMMON = ("pooling=mean", "history=8", "batch=24", "warmup_steps=50", "validate_every=50")
 FROZEN = ("interaction=towers", "tuning=frozen", "learning_rate=1e-3", "epochs=0.2")
-BASELINES = {
-    "two-towers": (
-        "interaction=cosine", "contrastive=0", "tuning=full", "layers=6", "learning_rate=1e-4",
-        "epochs=0.3", "gaussian=2000",
-    ),
-    "fixed-with": (*FROZEN, "contrastive=1", "gaussian=8000"),
-    "fixed-without": (*FROZEN, "contrastive=0", "gaussian=8000"),
-}  # fmt: skip
+TWO_TOWERS = (
+    "interaction=cosine", "contrastive=0", "tuning=full", "layers=6", "learning_rate=1e-4",
+    "epochs=0.3", "gaussian=2000",
+)  # fmt: skip
+ABLATION = {
+    "contrastive": (*FROZEN, "contrastive=1", "gaussian=4000"),
+    "selection-only": (*FROZEN, "contrastive=0", "gaussian=4000"),
+}
 DISTANCES = "density,density:distance=euclidean,density:distance=classifier"
 JUDGED = "density,cosine,bertscore,bleu,rouge,embedding"
 
@@ -53,9 +53,6 @@ def main() -> None:
     data, work = options.data, options.work
     corpora, scores = data / "corpora", ("--scores", str(work / "scores.sqlite"))
     work.mkdir(parents=True, exist_ok=True)
-    for name, settings in BASELINES.items():
-        train(corpora, work / name, settings)
-
     parts: list[tuple[str, Path]] = []
 
     def part(title: str, file: str, *words: str) -> None:
@@ -65,18 +62,17 @@ def main() -> None:
             causerie(*words, "--out", str(made if "reproduce" in words else made.parent), *scores)
         parts.append((title, made))
 
-    towers = f"{work / 'two-towers'}:distance=classifier"
-    fixed = [f"{work / name}{d}" for name in ("fixed-with", "fixed-without")
-             for d in ("", ":distance=classifier")]  # fmt: skip
-    for split, items, metrics in (
-        ("valid", "3000", f"{DISTANCES},{towers},cosine"),
-        ("test", "3000", f"{DISTANCES},{towers},cosine,{','.join(fixed)}"),
-    ):
+    def rank(title: str, split: str, metrics: str) -> None:
         part(
-            f"DailyDialog {split}", f"{split}/ranking.md", "bench", "rank",
+            title, f"{title.lower().replace(' ', '-')}/ranking.md", "bench", "rank",
             "--data", str(corpora / f"dailydialog.{split}.jsonl.gz"),
-            "--metrics", metrics, "--max-items", items,
+            "--metrics", metrics, "--max-items", "2000",
         )  # fmt: skip
+
+    train(corpora, work / "two-towers", TWO_TOWERS)
+    towers = f"{work / 'two-towers'}:distance=classifier"
+    rank("DailyDialog validation", "valid", f"{DISTANCES},{towers},cosine")
+    rank("DailyDialog test", "test", f"{DISTANCES},cosine")
     for distance in ("mahalanobis", "classifier"):
         part(
             f"Corrupted answers, by the {distance} distance", f"{distance}/probe.md",
@@ -91,6 +87,10 @@ def main() -> None:
         "Judged sets", "judged/results.md", "bench", "run", "--sets", "default",
         "--data", str(data), "--metrics", JUDGED,
     )  # fmt: skip
+    for name, settings in ABLATION.items():
+        train(corpora, work / name, settings)
+    both = [f"{work / name}{d}" for name in ABLATION for d in ("", ":distance=classifier")]
+    rank("With and without the contrastive loss", "test", ",".join(both))
     text = ["# What `density` is worth", "", *(f"- [{t}](#{_anchor(t)})" for t, _ in parts), ""]
     for title, file in parts:
         body = file.read_text(encoding="utf-8").splitlines()

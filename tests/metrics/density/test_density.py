@@ -36,12 +36,13 @@ TOWERS = DensityConfig(
     interaction="towers", tuning="adapter", rank=4, pooling="mean", width=32, attacks=0.5,
     batch=16, epochs=6, learning_rate=3e-3, warmup_steps=10, validate_every=30,
 )  # fmt: skip
+UNIT = replace(TOWERS, unit=True)
 COSINE = replace(TOWERS, interaction="cosine", contrastive=0.0)
 CROSS = DensityConfig(
     pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=6, learning_rate=2e-3,
     warmup_steps=10, validate_every=30, contrastive=0.2,
 )  # fmt: skip
-CONFIGS = {"towers": TOWERS, "cosine": COSINE, "cross": CROSS}
+CONFIGS = {"towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +109,8 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     encoder = engines.new_encoder()
     torch.manual_seed(0)
     encoder.model = config.encoder_tuning.prepare(encoder.model)
-    extractor = EXTRACTORS[interaction](encoder, config)
-    task = SELECTIONS[interaction](
+    extractor = EXTRACTORS[config.interaction](encoder, config)
+    task = SELECTIONS[config.interaction](
         extractor, config, held_out, ranking_items(held_out.exchanges[:9], 0)
     )
     optimizer = torch.optim.AdamW(task.module.parameters(), lr=1e-3)
@@ -126,6 +127,8 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
 def test_scores_are_the_formula(metric: Density, held_out: Corpus) -> None:
     exchanges = held_out.exchanges[:20]
     h = metric.extractor.features(exchanges).astype(np.float64)
+    if metric.artifact.options["unit"]:
+        h = np.array([x / math.sqrt(sum(x * x)) for x in h])
     mean = metric.artifact.statistics["mean"].double().numpy()
     white = metric.artifact.statistics["whitening"].double().numpy()
     inverse = white @ white.T
@@ -138,7 +141,8 @@ def test_options(engines: Engines, metric: Density, held_out: Corpus) -> None:
     h = metric.extractor.features(exchanges)
     euclidean = Density(engines, metric.artifact, distance="euclidean")
     mean = metric.artifact.statistics["mean"].numpy()
-    naive = [-math.dist(x, mean) for x in h]
+    unit = metric.artifact.options["unit"]
+    naive = [-math.dist(x / np.linalg.norm(x) if unit else x, mean) for x in h]
     np.testing.assert_allclose(values(euclidean, exchanges), naive, rtol=1e-4)
     classifier = Density(engines, metric.artifact, distance="classifier")
     head = metric.artifact.part("head")

@@ -71,7 +71,7 @@ class Density(TrainedMetric):
         if not scored:
             return scores
         features = self.extractor.features([exchanges[index] for index in scored])
-        by = distances(self.gaussian, features, self.extractor.logits(features))
+        by = distances(self.gaussian, self.extractor, features)
         for index, value, logit in zip(scored, by[self.distance], by["classifier"], strict=True):
             probability = _logistic(float(logit) - self.random_logit)
             explanation = {"classifier probability": round(probability, 4)}

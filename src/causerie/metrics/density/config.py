@@ -69,6 +69,9 @@ class DensityConfig:
     clip: float = 1.0
     validate_every: int = 1000
     patience: int | None = None
+    unit: bool = False
+    """Fit the Gaussian to the directions of the features, which are what the contrastive loss
+    compares: their lengths grow with the turns of the context."""
     gaussian: int | None = None
     """Fit the Gaussian to so many training exchanges, drawn at random; None: to all."""
     seed: int = 0

@@ -37,6 +37,7 @@ CHUNK = 4096
 LIMITS = (
     "English, everyday conversation; other domains deserve training of their own.",
     "Judges whether a response is like what people say there, not whether it is true.",
+    "Corrupted responses above are made as in training, where some were negatives.",
 )
 
 
@@ -146,11 +147,11 @@ def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:
     """Eq. 2 over true pairs, a chunk at a time."""
     chunks = _features(extractor, exchanges)
-    first = next(chunks)
+    first = extractor.seen(next(chunks))
     moments = Moments(first.shape[1])
     moments.add(first)
     for features in chunks:
-        moments.add(features)
+        moments.add(extractor.seen(features))
     return Gaussian.fit(moments)
 
 
@@ -170,7 +171,7 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
     features = np.concatenate([*_features(extractor, exchanges)])
     starts = np.cumsum([0, *map(len, groups)])[:-1]
     tables = {}
-    for name, scores in distances(gaussian, features, extractor.logits(features)).items():
+    for name, scores in distances(gaussian, extractor, features).items():
         means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
         tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
         tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
@@ -203,7 +204,7 @@ def measure(
         if not both:
             continue
         true, false = (
-            distances(gaussian, features, extractor.logits(features))
+            distances(gaussian, extractor, features)
             for features in map(extractor.features, zip(*both, strict=True))
         )
         shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
