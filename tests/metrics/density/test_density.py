@@ -219,8 +219,9 @@ def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> N
     backwards = values(metric, exchanges[::-1])[::-1]
     metric.extractor.encoder.forget()
     alone = np.array([values(metric, [exchange])[0] for exchange in exchanges])
-    np.testing.assert_allclose(together, backwards, rtol=1e-5)
-    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    # whitening makes float32's rounding larger in directions that hardly vary
+    np.testing.assert_allclose(together, backwards, rtol=1e-4)
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
 @settings(
