@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import FORMATS, TurnFormat
 from causerie.errors import CauserieError
 from causerie.training.config import LoopConfig
-from causerie.training.corpus import Batches, Corpus
+from causerie.training.corpus import Batches, Corpus, sample
 from causerie.training.heldout import Shares, nats_per_character, reactions, reactions_found
 from causerie.training.loop import Progress, Task, fit
 
@@ -214,7 +214,3 @@ def measure(
             results[f"{what}, {name}"] = shares.text()
             results[f"{what}, {first} minus {name}"] = tuned.text(shares)
     return results
-
-
-def sample(things: Sequence[Any], count: int, seed: int) -> list[Any]:
-    return random.Random(seed).sample(things, min(count, len(things)))

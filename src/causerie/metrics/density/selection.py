@@ -6,6 +6,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,7 @@ class Selection(Task):
     ) -> None:
         if any(len(source) < 2 for source in train.sources):
             raise CauserieError("a file with one dialogue has no responses of others: leave it out")
-        self.extractor, self.config = extractor, config
+        self.extractor, self.config, self.train = extractor, config, train
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
         self.batches = Batches(train, config.batch, config.seed)
@@ -98,18 +99,14 @@ class CrossSelection(Selection):
 
     extractor: Cross
 
-    def __init__(
-        self,
-        extractor: Extractor,
-        config: DensityConfig,
-        train: Corpus,
-        valid: Sequence[Sequence[Exchange]],
-    ) -> None:
-        super().__init__(extractor, config, train, valid)
-        self._responses: dict[int, list[str]] = {}
-        for source in train.sources:
+    @cached_property
+    def _responses(self) -> dict[int, list[str]]:
+        """By dialogue, all responses of its source."""
+        responses: dict[int, list[str]] = {}
+        for source in self.train.sources:
             texts = [turn.text for dialogue in source for turn in dialogue.turns[1:]]
-            self._responses.update((id(dialogue), texts) for dialogue in source)
+            responses.update((id(dialogue), texts) for dialogue in source)
+        return responses
 
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         inputs: list[EncoderInput] = []

@@ -20,7 +20,7 @@ from causerie.metrics.trained import TrainingRun, card, corpora, quantiles_of
 from causerie.models.artifact import Artifact, damaged, load_artifact
 from causerie.training.attacks import ATTACKS
 from causerie.training.candidates import corpus_items
-from causerie.training.corpus import Corpus
+from causerie.training.corpus import Corpus, sample
 from causerie.training.loop import fit
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def complete(
     config = DensityConfig(**selector.options)
     items = corpus_items(valid, MEASURED_EXCHANGES, config.seed)
     extractor = restore(engines, selector)  # the weights as they are saved
-    human = _sample(data.exchanges, config.gaussian, config.seed)
+    human = sample(data.exchanges, config.gaussian, config.seed)
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
     run.say("measuring on validation data")
@@ -211,12 +211,6 @@ def measure(
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
     return results
-
-
-def _sample(exchanges: Sequence[Exchange], count: int | None, seed: int) -> list[Exchange]:
-    if count is None or count >= len(exchanges):
-        return list(exchanges)
-    return random.Random(seed).sample(exchanges, count)
 
 
 def _features(extractor: Extractor, exchanges: Sequence[Exchange]) -> Iterator[NDArray[Any]]:
