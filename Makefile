@@ -1,15 +1,15 @@
 # make demo   set up, score the sample conversations, write demo/report.html
 # make test   set up, lint, run every test
-# make bench DATA=folder   every metric on the default judged and adversarial sets, and on the human
-#                          dialogues of corpora/; fills docs/results.md, docs/results.html and
-#                          docs/ranking.svg. METRICS=density,cosine leaves out what takes hours
+# make bench DATA=folder   every metric on the default judged and adversarial sets; fills
+#                          docs/results.md and docs/results.html
+# make density DATA=folder density on human dialogues, judged and adversarial sets, beside baselines
+#                          that it trains first (half an hour); fills docs/density.md
 PYTHON ?= python3
-METRICS ?= all
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench bench-engines clean
+.PHONY: demo test lint bench density bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -29,17 +29,21 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
-	$(BIN)/causerie bench run --sets default --metrics $(METRICS) --data "$(DATA)" --out bench-results
-	$(BIN)/causerie bench probe --metrics $(METRICS) --data "$(DATA)" --out bench-results
-	$(BIN)/causerie bench rank --data "$(DATA)/corpora/dailydialog.test.jsonl.gz" --out bench-results
-	$(BIN)/causerie bench reproduce density --metrics $(METRICS) --data "$(DATA)" --out bench-results/density.md
-	{ cat bench-results/results.md; echo; cat bench-results/probe.md; echo; \
-	  cat bench-results/ranking.md; echo; cat bench-results/density.md; } > docs/results.md
-	cp bench-results/results.html bench-results/ranking.svg docs
+	$(BIN)/causerie bench run --sets default --metrics all --data "$(DATA)" --out bench-results
+	$(BIN)/causerie bench probe --metrics all --data "$(DATA)" --out bench-results
+	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
+	cp bench-results/results.html docs/results.html
+
+density: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with judged/, adversarial/ and corpora/: make density DATA=folder"; exit 2; }
+	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
+	cp bench-results/density/density.md docs/density.md
+	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/encoder.py
+	$(BIN)/python benchmarks/density.py
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

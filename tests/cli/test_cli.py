@@ -258,10 +258,16 @@ def test_interrupted_runs_say_how_to_go_on(tmp_path: Path) -> None:
     path, out = tmp_path / "many.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(dialogue(str(i), "hi there", "oh, hi") + "\n" for i in range(100_000)))
     command = [*COMMAND, "score", str(path), "-m", "length,overlap", "--out", str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell's background jobs, and so these tests in one, have the signal ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     checkpoint = tmp_path / "out.jsonl.partial" / "checkpoint.json"
     while not checkpoint.exists() and process.poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130, said

@@ -107,6 +107,10 @@ def test_reactions_are_users_to_the_system() -> None:
             ),
         )
     )
+    long = [talk(str(n), *(f"{n} {turn}" for turn in range(20))) for n in range(2)]
+    for item in reactions(Corpus((tuple(long),)), 0):
+        names = {exchange.response.text[0] for exchange in item[1:]}
+        assert names == {"1" if item[0].response.text[0] == "0" else "0"}
     items = reactions(corpus, 0)
     assert [item[0].response.text for item in items] == ["I do.", "Tell me more!"]
     assert {e.response.text for e in items[0][1:]} == {"Tell me more!"}
@@ -147,6 +151,7 @@ def test_shares_have_paired_intervals() -> None:
     [
         ({"turn_format": "xml"}, "turn_format is one of chat, eos, plain"),
         ({"batch": 0}, "batch is at least 1, not 0"),
+        ({"patience": 0}, "patience is at least 1, not 0"),
         ({"rank": 0}, "rank and layers are at least 1"),
     ],
 )
@@ -173,6 +178,11 @@ def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Pa
     engines = Engines(Settings(lm=str(tmp_path / "mine"), offline=True))
     assert engines.likelihood.format.name == "eos"
     assert artifact.sha256[:12] in engines.likelihood.signature
+    assert f"--lm {tiny_llama.name}" in artifact.card
+    words[words.index("--lm") + 1] = str(tmp_path / "mine")
+    again = subprocess.run(words, capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "--lm is tuned already" in again.stderr
     assert all("layers.1" in name for name in artifact.network)
     dialogue = talk("d", "Hello!", "Do you like music?")
     fed = load("fed", engines)
@@ -197,3 +207,26 @@ def test_an_artifact_of_something_else_is_no_language_model(
     (folder / "config.json").write_text(json.dumps({"metric": "density"}))
     with pytest.raises(CauserieError, match="is an artifact of density, not of lm"):
         _ = Engines(Settings(lm=str(folder), offline=True)).likelihood
+
+
+def test_a_folder_called_lm_is_not_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causerie.engines.language import is_tuned
+
+    folder = tmp_path / "lm"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"metric": "lm", "backbone": {}}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("causerie.engines.language.shipped", lambda name: None)
+    assert not is_tuned("default")
+
+
+@pytest.mark.parametrize("layers", [None, 1])
+def test_gpt2_is_tuned_too(tiny_gpt2: Path, layers: int | None) -> None:
+    model = Engines(Settings(lm=str(tiny_gpt2), offline=True)).likelihood.backbone.model
+    prepared = LanguageConfig(layers=layers).tuning.prepare(model)
+    trained = [name for name, p in prepared.named_parameters() if p.requires_grad]
+    assert trained
+    assert all("lora" in name for name in trained)
+    assert {".h.0." in name for name in trained} == ({True, False} if layers is None else {False})

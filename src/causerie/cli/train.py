@@ -144,6 +144,7 @@ def train(
                     },
                     set_ or [],
                     encoder,
+                    lm,
                     init,
                     licence,
                 ),
@@ -163,6 +164,7 @@ def _recipe(
     files: Mapping[str, list[Path] | None],
     sets: list[str],
     encoder: str,
+    lm: str,
     init: str | None,
     licence: str,
 ) -> str:
@@ -172,5 +174,6 @@ def _recipe(
         words += [word for path in paths or () for word in (option, path.name)]
     words += [word for assignment in sets for word in ("--set", assignment)]
     words += ["--encoder", Path(encoder).name] if encoder != "default" else []
+    words += ["--lm", Path(lm).name] if lm != "default-lm" else []
     words += ["--init", Path(init).name] if init else []
     return shlex.join([*words, "--licence", licence, "--out", f"my-{metric}"])

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from causerie.engines.tuning import Tuning, tuned
 from causerie.models import Backbone, Store, load_backbone
-from causerie.models.artifact import Artifact, artifact_folder, is_artifact, load_artifact
+from causerie.models.artifact import (
+    Artifact,
+    artifact_folder,
+    damaged,
+    is_artifact,
+    load_artifact,
+    shipped,
+)
 
 if TYPE_CHECKING:
     from causerie.engines.settings import Settings
@@ -28,15 +35,23 @@ def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Art
     )
     if artifact is None:
         return backbone, None
-    tuning = Tuning("adapter", artifact.options["rank"], artifact.options["layers"])
+    try:
+        tuning = Tuning("adapter", artifact.options["rank"], artifact.options["layers"])
+    except (KeyError, TypeError) as error:
+        raise damaged(f"of {LM}", error) from error
     model = tuned(backbone.model, backbone.sha256, artifact, LM, tuning)
     name = f"{backbone.name}+{LM}"
     return replace(backbone, name=name, sha256=artifact.sha256, model=model), artifact
 
 
+def is_tuned(name: str) -> bool:
+    """Whether a language model's name stands for an artifact."""
+    return _artifact(name) is not None
+
+
 def _artifact(name: str) -> Artifact | None:
-    """The default language model is the shipped artifact."""
-    folder = artifact_folder(LM if name == "default" else name)
+    """The default language model is the shipped artifact, if there is one."""
+    folder = shipped(LM) if name == "default" else artifact_folder(name)
     if folder is None or not is_artifact(folder):
         return None
     return load_artifact(str(folder), LM)

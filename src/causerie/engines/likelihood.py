@@ -103,7 +103,7 @@ class Likelihood:
         backbone, artifact = load_language_model(store, settings)
         if artifact is None:
             return cls(backbone, settings.turn_format)
-        own = artifact.options["turn_format"]
+        own = artifact.options.get("turn_format")
         made = cls(backbone, settings.turn_format or own)
         if made.format.name == own:
             made.statistics = artifact.statistics

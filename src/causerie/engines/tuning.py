@@ -90,12 +90,13 @@ class Tuning:
     def _linear(self, model: Any) -> list[str]:
         """Names of the linear maps in the last layers."""
         from torch import nn
+        from transformers.pytorch_utils import Conv1D  # what GPT-2 calls a linear map
 
         last = self._last(model)
         return [
             name
             for name, module in model.named_modules()
-            if isinstance(module, nn.Linear) and _layer(name) in last
+            if isinstance(module, (nn.Linear, Conv1D)) and _layer(name) in last
         ]
 
     def _last(self, model: Any) -> set[int]:

@@ -183,7 +183,8 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
 
 def damaged(where: str, error: Exception) -> CauserieError:
     return CauserieError(
-        f"the artifact {where} is damaged: train it again or reinstall causerie "
+        f"the artifact {where} is damaged or of another version: train it again or reinstall "
+        "causerie "
         f"({type(error).__name__}: {error})"
     )
 

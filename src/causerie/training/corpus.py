@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
@@ -22,6 +23,8 @@ LEAST = 8
 SHARED_WORDS = 8
 """Words in an exchange that two corpora must not share."""
 
+
+Thing = TypeVar("Thing")
 
 _WORD = re.compile(r"\w+")
 
@@ -105,6 +108,13 @@ class Corpus:
                 digest.update(b"\1")
             digest.update(b"\2")
         return digest.hexdigest()
+
+
+def sample(things: Sequence[Thing], count: int | None, seed: int) -> list[Thing]:
+    """So many of them, drawn at random; all where there are no more, or the count is None."""
+    if count is None or count >= len(things):
+        return list(things)
+    return random.Random(seed).sample(things, count)
 
 
 def _exchange_keys(dialogue: Dialogue) -> set[tuple[str, ...]]:

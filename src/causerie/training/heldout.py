@@ -71,7 +71,7 @@ def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Sha
 def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
     """What users said to the system, each followed by what others said; none without roles."""
     found = [
-        exchange.recent(HISTORY)
+        exchange
         for exchange in corpus.exchanges
         if exchange.response.role == "user" and exchange.context[-1].role == "system"
     ]
@@ -79,12 +79,16 @@ def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
 
 
 def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> Shares:
-    """Of each item, whether the true reaction has the highest likelihood per token."""
-    found = []
+    """How many true reactions have the highest likelihood per token of their item."""
+    found: dict[int, list[bool]] = {}
     for item in items:
         tree = DialogueTree(engine.format)
-        nodes = [tree.response(exchange) for exchange in item]
+        nodes = [tree.response(exchange.recent(HISTORY)) for exchange in item]
         scores = engine.score(tree, segments=nodes)
         true, *others = (scores.segment(node).mean for node in nodes)
-        found.append(all(other < true for other in others))
-    return Shares(np.array(found, dtype=float), np.ones(len(found)))
+        first = all(other < true for other in others)
+        found.setdefault(id(item[0].dialogue), []).append(first)
+    return Shares(
+        np.array([float(sum(firsts)) for firsts in found.values()]),
+        np.array([float(len(firsts)) for firsts in found.values()]),
+    )

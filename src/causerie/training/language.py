@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import FORMATS, TurnFormat
 from causerie.errors import CauserieError
 from causerie.training.config import LoopConfig
-from causerie.training.corpus import Batches, Corpus
+from causerie.training.corpus import Batches, Corpus, sample
 from causerie.training.heldout import Shares, nats_per_character, reactions, reactions_found
 from causerie.training.loop import Progress, Task, fit
 
@@ -60,9 +61,10 @@ class LanguageConfig:
         if self.turn_format not in FORMATS:
             raise CauserieError(f"turn_format is one of {', '.join(FORMATS)}")
         _ = self.tuning
-        for key, least in (("longest", 8), ("batch", 1), ("validate_every", 1)):
-            if getattr(self, key) < least:
-                raise CauserieError(f"{key} is at least {least}, not {getattr(self, key)}")
+        for key, least in (("longest", 64), ("batch", 1), ("validate_every", 1), ("patience", 1)):
+            value = getattr(self, key)
+            if value is not None and value < least:
+                raise CauserieError(f"{key} is at least {least}, not {value}")
 
     @property
     def tuning(self) -> Tuning:
@@ -145,7 +147,10 @@ def row(
         for i, (turn, role) in enumerate(zip(turns, roles, strict=True))
     ]
     long = sum(len(segment.tokens) for segment in segments) > longest
-    start = rng.randrange(len(segments)) if long else 0
+    start = 0
+    if long:  # somewhere with enough after it
+        after = accumulate(len(segment.tokens) for segment in reversed(segments))
+        start = rng.randrange(sum(tokens >= longest for tokens in after))
     tokens = list(turn_format.prefix)
     scored: list[int] = []
     for segment in segments[start:]:
@@ -209,7 +214,3 @@ def measure(
             results[f"{what}, {name}"] = shares.text()
             results[f"{what}, {first} minus {name}"] = tuned.text(shares)
     return results
-
-
-def sample(things: Sequence[Any], count: int, seed: int) -> list[Any]:
-    return random.Random(seed).sample(things, min(count, len(things)))

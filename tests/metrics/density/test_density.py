@@ -36,12 +36,13 @@ TOWERS = DensityConfig(
     interaction="towers", tuning="adapter", rank=4, pooling="mean", width=32, attacks=0.5,
     batch=16, epochs=6, learning_rate=3e-3, warmup_steps=10, validate_every=30,
 )  # fmt: skip
-COSINE = replace(TOWERS, interaction="cosine")
+UNIT = replace(TOWERS, unit=True)
+COSINE = replace(TOWERS, interaction="cosine", contrastive=0.0)
 CROSS = DensityConfig(
     pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=6, learning_rate=2e-3,
     warmup_steps=10, validate_every=30, contrastive=0.2,
 )  # fmt: skip
-CONFIGS = {"towers": TOWERS, "cosine": COSINE, "cross": CROSS}
+CONFIGS = {"towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +92,11 @@ def test_learns_to_rank(metric: Density, held_out: Corpus) -> None:
         pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
     items = ranking_items(held_out.exchanges, 0)
     ranks = metric.extractor.true_ranks(items)
-    assert (ranks == 1).mean() > 3 / 16
-    assert ranks.mean() < 7
+    config = DensityConfig(**metric.artifact.options)
+    untrained = EXTRACTORS[config.interaction](metric.engines.new_encoder(), config)
+    before = untrained.true_ranks(items)
+    assert (ranks == 1).mean() > (before == 1).mean() + 0.1
+    assert ranks.mean() < before.mean() - 1
     if metric.artifact.options["interaction"] == "cosine":
         return  # its features, one product per dimension, are no place for a density
     random_ones = values(metric, [item[1] for item in items])
@@ -105,8 +109,8 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     encoder = engines.new_encoder()
     torch.manual_seed(0)
     encoder.model = config.encoder_tuning.prepare(encoder.model)
-    extractor = EXTRACTORS[interaction](encoder, config)
-    task = SELECTIONS[interaction](
+    extractor = EXTRACTORS[config.interaction](encoder, config)
+    task = SELECTIONS[config.interaction](
         extractor, config, held_out, ranking_items(held_out.exchanges[:9], 0)
     )
     optimizer = torch.optim.AdamW(task.module.parameters(), lr=1e-3)
@@ -123,6 +127,8 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
 def test_scores_are_the_formula(metric: Density, held_out: Corpus) -> None:
     exchanges = held_out.exchanges[:20]
     h = metric.extractor.features(exchanges).astype(np.float64)
+    if metric.artifact.options["unit"]:
+        h = np.array([x / math.sqrt(sum(x * x)) for x in h])
     mean = metric.artifact.statistics["mean"].double().numpy()
     white = metric.artifact.statistics["whitening"].double().numpy()
     inverse = white @ white.T
@@ -135,7 +141,8 @@ def test_options(engines: Engines, metric: Density, held_out: Corpus) -> None:
     h = metric.extractor.features(exchanges)
     euclidean = Density(engines, metric.artifact, distance="euclidean")
     mean = metric.artifact.statistics["mean"].numpy()
-    naive = [-math.dist(x, mean) for x in h]
+    unit = metric.artifact.options["unit"]
+    naive = [-math.dist(x / np.linalg.norm(x) if unit else x, mean) for x in h]
     np.testing.assert_allclose(values(euclidean, exchanges), naive, rtol=1e-4)
     classifier = Density(engines, metric.artifact, distance="classifier")
     head = metric.artifact.part("head")
@@ -212,8 +219,9 @@ def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> N
     backwards = values(metric, exchanges[::-1])[::-1]
     metric.extractor.encoder.forget()
     alone = np.array([values(metric, [exchange])[0] for exchange in exchanges])
-    np.testing.assert_allclose(together, backwards, rtol=1e-5)
-    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    # whitening makes float32's rounding larger in directions that hardly vary
+    np.testing.assert_allclose(together, backwards, rtol=1e-4)
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
 @settings(
@@ -234,6 +242,7 @@ def test_odd_exchanges(metric: Density) -> None:
         warnings.simplefilter("error")
         no_context = score("Hello.")
         assert (no_context.value, no_context.reason) == (None, "no context")
+        assert score("How are you?", " ").reason == "empty response"
         assert score("How are you?", "Fine").value is not None
         assert score("How are you?", "fine " * 2000).value is not None
         assert score(*["How are you?"] * 300).value is not None
@@ -362,6 +371,8 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
         (["--set", "pooling=max"], "pooling is mean or first"),
         (["--set", "interaction=none"], "interaction is cross or towers or cosine"),
         (["--set", "history=16"], "width is above history (16), not 16"),
+        (["--set", "interaction=cosine"], "a cosine has no features to contrast"),
+        (["--set", "attacks=5"], "attacks from 0 to 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],

@@ -11,6 +11,7 @@ import torch
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.engines import Engines, Settings
+from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
 from causerie.metrics.density.selection import SELECTIONS, Selection
@@ -67,6 +68,9 @@ def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
     made, _ = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=9, attacks=1.0)
     found = made.candidates(DIALOGUES, random.Random(0))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (6, 12)
+    one = Corpus((tuple(DIALOGUES[:1]),))
+    with pytest.raises(CauserieError, match="one dialogue"):
+        type(made)(made.extractor, made.config, one, [])
 
 
 def test_exchanges_of_a_step_stand_in_a_row(tiny_bert: Path) -> None:
@@ -83,7 +87,9 @@ def test_exchanges_of_a_step_stand_in_a_row(tiny_bert: Path) -> None:
 
 
 def test_cosine_is_that_of_the_turns_weighted_by_recency(tiny_bert: Path) -> None:
-    _, extractor = task(tiny_bert, interaction="cosine", tuning="adapter", history=2)
+    _, extractor = task(
+        tiny_bert, interaction="cosine", tuning="adapter", history=2, contrastive=0.0
+    )
     exchange = DIALOGUES[0].exchanges()[2]
     vectors = extractor.encoder.encode([((turn.text,),) for turn in DIALOGUES[0].turns], "mean")
     _, second, last, response = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -28,7 +28,20 @@ def test_licence_and_card_go_with_it() -> None:
     card = (folder / "card.md").read_text()
     for part in ("## Data", "CC BY-NC-SA", "## Recipe", "R@1 of 16", "seed", "## Limits"):
         assert part in card
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 8_000_000
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 25_000_000
+
+
+def test_the_card_says_what_was_asked_of_it() -> None:
+    folder = shipped("density")
+    assert folder is not None
+    rows = dict(
+        line.strip("| ").split(" | ")
+        for line in (folder / "card.md").read_text().splitlines()
+        if line.startswith("| ")
+    )
+    assert float(rows["R@1 of 16"]) >= 0.70
+    (random,) = (value for key, value in rows.items() if key.startswith("true above random"))
+    assert float(random.split(" / ")[0]) >= 0.90
 
 
 @pytest.mark.default_models

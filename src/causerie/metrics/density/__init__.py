@@ -65,12 +65,13 @@ class Density(TrainedMetric):
             raise damaged(f"of {self.name}", error) from error
 
     def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        scores: list[Scores] = [(Score.unscored("no context"),)] * len(exchanges)
-        scored = [index for index, exchange in enumerate(exchanges) if exchange.turn > 0]
+        nothing = Score.unscored("no context"), Score.unscored("empty response")
+        scores: list[Scores] = [(nothing[exchange.turn > 0],) for exchange in exchanges]
+        scored = [i for i, e in enumerate(exchanges) if e.turn > 0 and e.response.text.strip()]
         if not scored:
             return scores
         features = self.extractor.features([exchanges[index] for index in scored])
-        by = distances(self.gaussian, features, self.extractor.logits(features))
+        by = distances(self.gaussian, self.extractor, features)
         for index, value, logit in zip(scored, by[self.distance], by["classifier"], strict=True):
             probability = _logistic(float(logit) - self.random_logit)
             explanation = {"classifier probability": round(probability, 4)}

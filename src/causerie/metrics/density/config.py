@@ -69,6 +69,9 @@ class DensityConfig:
     clip: float = 1.0
     validate_every: int = 1000
     patience: int | None = None
+    unit: bool = False
+    """Fit the Gaussian to the directions of the features, which are what the contrastive loss
+    compares: their lengths grow with the turns of the context."""
     gaussian: int | None = None
     """Fit the Gaussian to so many training exchanges, drawn at random; None: to all."""
     seed: int = 0
@@ -84,6 +87,10 @@ class DensityConfig:
                 f"width is above history ({self.history}), not {self.width}: the features hold "
                 "a cosine for each turn"
             )
+        if self.interaction == "cosine" and self.contrastive:
+            raise CauserieError("a cosine has no features to contrast: set contrastive=0")
+        if not (self.temperature > 0 and self.epochs > 0 and 0 <= self.attacks <= 1):
+            raise CauserieError("temperature and epochs are above 0, attacks from 0 to 1")
         for key in _COUNTS:
             value = getattr(self, key)
             if value is not None and value < _COUNTS[key]:

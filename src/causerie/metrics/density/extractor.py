@@ -31,7 +31,7 @@ class Extractor(ABC):
     head: Head
 
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
-        self.encoder, self.pooling = encoder, config.pooling
+        self.encoder, self.pooling, self.unit = encoder, config.pooling, config.unit
 
     @abstractmethod
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
@@ -42,6 +42,14 @@ class Extractor(ABC):
         logits = self.logits(self.features([exchange for item in items for exchange in item]))
         parts = np.split(logits, np.cumsum([len(item) for item in items])[:-1])
         return np.array([1 + int((~(part[1:] < part[0])).sum()) for part in parts])
+
+    def seen(self, features: Floats) -> Floats:
+        """What the Gaussian sees of features: all of them, or their direction."""
+        if not self.unit:
+            return features
+        lengths = np.linalg.norm(features, axis=1, keepdims=True)
+        directions: Floats = features / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return directions
 
     def logits(self, features: Floats) -> Floats:
         """The classifier's own score of each row."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from causerie.metrics.density.extractor import Extractor
 
 Floats: TypeAlias = NDArray[np.floating]
 
@@ -62,10 +65,11 @@ class Gaussian:
         return distances
 
 
-def distances(gaussian: Gaussian, features: Floats, logits: Floats) -> dict[str, Floats]:
+def distances(gaussian: Gaussian, extractor: Extractor, features: Floats) -> dict[str, Floats]:
     """The score by each distance, higher is better: eq. 3, and what the paper compares it with."""
+    seen = extractor.seen(features)
     return {
-        "mahalanobis": -gaussian.mahalanobis(features),
-        "euclidean": -gaussian.euclidean(features),
-        "classifier": logits,
+        "mahalanobis": -gaussian.mahalanobis(seen),
+        "euclidean": -gaussian.euclidean(seen),
+        "classifier": extractor.logits(features),
     }

@@ -70,7 +70,7 @@ class CosineHead(PairHead):
 class TowersHead(PairHead):
     """A small network compares; beside what it finds, the features hold the cosines.
 
-    So before training the classifier already is the encoder's similarity.
+    So before training the classifier already is nearly the encoder's similarity.
     """
 
     def __init__(self, dimension: int, width: int, history: int) -> None:

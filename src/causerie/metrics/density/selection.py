@@ -6,12 +6,14 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.encoder import EncoderInput
+from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Texts, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
@@ -41,7 +43,9 @@ class Selection(Task):
         train: Corpus,
         valid: Sequence[Sequence[Exchange]],
     ) -> None:
-        self.extractor, self.config = extractor, config
+        if any(len(source) < 2 for source in train.sources):
+            raise CauserieError("a file with one dialogue has no responses of others: leave it out")
+        self.extractor, self.config, self.train = extractor, config, train
         self.encoder = extractor.encoder
         self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
         kind = FixedVectors if config.tuning == "frozen" else LearnedVectors
@@ -81,18 +85,14 @@ class CrossSelection(Selection):
 
     extractor: Cross
 
-    def __init__(
-        self,
-        extractor: Extractor,
-        config: DensityConfig,
-        train: Corpus,
-        valid: Sequence[Sequence[Exchange]],
-    ) -> None:
-        super().__init__(extractor, config, train, valid)
-        self._responses: dict[int, list[str]] = {}
-        for source in train.sources:
+    @cached_property
+    def _responses(self) -> dict[int, list[str]]:
+        """By dialogue, all responses of its source."""
+        responses: dict[int, list[str]] = {}
+        for source in self.train.sources:
             texts = [turn.text for dialogue in source for turn in dialogue.turns[1:]]
-            self._responses.update((id(dialogue), texts) for dialogue in source)
+            responses.update((id(dialogue), texts) for dialogue in source)
+        return responses
 
     def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
         inputs: list[EncoderInput] = []
@@ -127,8 +127,8 @@ class TowersSelection(Selection):
         exchanges = [exchange for row in rows for exchange in row]
         responses = [exchange.response.text for exchange in exchanges]
         corrupted = [
-            corrupt(exchange.response.text, exchange.last(1)[0].text, rng.choice(responses), rng)
-            for exchange in exchanges
+            corrupt(e.response.text, e.last(1)[0].text, _other(e, exchanges, rng), rng)
+            for e in exchanges
             if rng.random() < self.config.attacks
         ]
         texts = Texts()
@@ -143,6 +143,12 @@ class TowersSelection(Selection):
         features, same = _diagonal_first(features), _diagonal_first(same)
         same[:, 0] = False
         return Candidates(features, same)
+
+
+def _other(exchange: Exchange, exchanges: list[Exchange], rng: random.Random) -> str:
+    """A response of another dialogue."""
+    others = [e for e in exchanges if e.dialogue is not exchange.dialogue]
+    return rng.choice(others or exchanges).response.text
 
 
 def _in_a_row(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:

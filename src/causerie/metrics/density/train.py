@@ -17,10 +17,10 @@ from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import TrainingRun, card, corpora, quantiles_of
-from causerie.models.artifact import Artifact, load_artifact
+from causerie.models.artifact import Artifact, damaged, load_artifact
 from causerie.training.attacks import ATTACKS
 from causerie.training.candidates import corpus_items
-from causerie.training.corpus import Corpus
+from causerie.training.corpus import Corpus, sample
 from causerie.training.loop import fit
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ CHUNK = 4096
 LIMITS = (
     "English, everyday conversation; other domains deserve training of their own.",
     "Judges whether a response is like what people say there, not whether it is true.",
+    "Corrupted responses above are made as in training, where some were negatives.",
 )
 
 
@@ -92,7 +93,7 @@ def complete(
     config = DensityConfig(**selector.options)
     items = corpus_items(valid, MEASURED_EXCHANGES, config.seed)
     extractor = restore(engines, selector)  # the weights as they are saved
-    human = _sample(data.exchanges, config.gaussian, config.seed)
+    human = sample(data.exchanges, config.gaussian, config.seed)
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
     run.say("measuring on validation data")
@@ -136,18 +137,21 @@ def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
         raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
     if start.backbone_sha256 != extractor.encoder.sha256:
         raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
-    config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
-    extractor.head.load_state_dict(start.part("head"))
+    try:
+        config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
+        extractor.head.load_state_dict(start.part("head"))
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise damaged("of --init", error) from error
 
 
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:
     """Eq. 2 over true pairs, a chunk at a time."""
     chunks = _features(extractor, exchanges)
-    first = next(chunks)
+    first = extractor.seen(next(chunks))
     moments = Moments(first.shape[1])
     moments.add(first)
     for features in chunks:
-        moments.add(features)
+        moments.add(extractor.seen(features))
     return Gaussian.fit(moments)
 
 
@@ -167,7 +171,7 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
     features = np.concatenate([*_features(extractor, exchanges)])
     starts = np.cumsum([0, *map(len, groups)])[:-1]
     tables = {}
-    for name, scores in distances(gaussian, features, extractor.logits(features)).items():
+    for name, scores in distances(gaussian, extractor, features).items():
         means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
         tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
         tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
@@ -200,19 +204,13 @@ def measure(
         if not both:
             continue
         true, false = (
-            distances(gaussian, features, extractor.logits(features))
+            distances(gaussian, extractor, features)
             for features in map(extractor.features, zip(*both, strict=True))
         )
         shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
     return results
-
-
-def _sample(exchanges: Sequence[Exchange], count: int | None, seed: int) -> list[Exchange]:
-    if count is None or count >= len(exchanges):
-        return list(exchanges)
-    return random.Random(seed).sample(exchanges, count)
 
 
 def _features(extractor: Extractor, exchanges: Sequence[Exchange]) -> Iterator[NDArray[Any]]:

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from causerie.dialogue import Dialogue, Exchange
 from causerie.engines import Engines
-from causerie.engines.language import LM
+from causerie.engines.language import LM, is_tuned
 from causerie.errors import CauserieError
 from causerie.metrics.base import Level, Score
 from causerie.metrics.followups.hypotheses import OVERALL
 from causerie.metrics.followups.metrics import Cpmi, CpmiSym, Fed, FollowUpMetric
 from causerie.metrics.trained import TrainingRun, card, corpora
 from causerie.models.artifact import Artifact
-from causerie.training.language import LanguageConfig, measure, sample, tune
+from causerie.training.corpus import Corpus, sample
+from causerie.training.language import LanguageConfig, measure, tune
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from causerie.training.corpus import Corpus
 
 METRICS: tuple[type[FollowUpMetric], ...] = (Fed, Cpmi, CpmiSym)
 MEASURED = 100
@@ -49,6 +47,8 @@ class LanguageModel:
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
         """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
         config: LanguageConfig = run.config
+        if is_tuned(engines.settings.lm):
+            raise CauserieError("--lm is tuned already: start from the model that it was made of")
         data, valid = corpora(run)
         stock = replace(engines.settings, turn_format=None)
         backbone = engines.likelihood.backbone
@@ -106,8 +106,8 @@ def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tenso
     """
     exchanges = held_out.exchanges
     exchanges = [e for e in exchanges if e.response.role == "system"] or exchanges
-    turns: list[Exchange] = sample(exchanges, MEASURED, seed)
-    dialogues: list[Dialogue] = sample(held_out.dialogues, MEASURED, seed)
+    turns = sample(exchanges, MEASURED, seed)
+    dialogues = sample(held_out.dialogues, MEASURED, seed)
     found: dict[str, Tensor] = {}
     for metric in METRICS:
         made = metric(engines)
