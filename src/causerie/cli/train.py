@@ -88,6 +88,8 @@ def train(
         causerie train causalscore --annotations annotated.jsonl --unlabelled chats.jsonl
         --out my-causalscore
 
+        causerie train odes --data labelled.jsonl --out my-odes
+
         causerie train lm --data chats.jsonl --out my-lm
 
         causerie score new.jsonl --metrics fed --lm my-lm
@@ -107,7 +109,7 @@ def train(
         raise CauserieError(f"{metric} learns from causal annotations: give --annotations")
     if not chosen.annotated and (annotations or unseen):
         raise CauserieError(f"{metric} does not learn from annotations: give --data alone")
-    if not chosen.annotated and not data:
+    if not (chosen.annotated or chosen.own_data or data):
         raise CauserieError(f"{metric} learns from dialogues: give --data")
     engines = Engines(
         Settings(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from causerie.io.annotations import Annotation, to_annotation
 from causerie.io.delimited import read_csv, read_tsv
 from causerie.io.detect import HEAD, detect
 from causerie.io.jsonarray import read_json
+from causerie.io.labelled import Labelled, to_labelled
 from causerie.io.linewise import read_jsonl, read_text
 from causerie.io.parquet import read_parquet
 from causerie.io.records import to_record
@@ -27,6 +28,7 @@ from causerie.io.whole import appearing_whole, write_whole
 __all__ = [
     "INPUT_FORMATS",
     "Annotation",
+    "Labelled",
     "Record",
     "Rejected",
     "appearing_whole",
@@ -34,6 +36,7 @@ __all__ = [
     "check_table_path",
     "read",
     "read_annotations",
+    "read_labelled",
     "read_table",
     "write_table",
     "write_whole",
@@ -80,6 +83,15 @@ def read_annotations(path: str | Path) -> Iterator[Annotation | Rejected]:
     causes: `cause_spans` and `cause_turns`, or the `entities` of the published CGDIALOG+.
     """
     yield from _read(path, to_annotation)
+
+
+def read_labelled(path: str | Path, labels: Collection[str]) -> Iterator[Labelled | Rejected]:
+    """Every labelled utterance of a file, with labels among these; bad ones as `read` does.
+
+    The file is JSONL or a JSON array, each record with a `text`, its `labels` and perhaps the
+    `context`, a list of the turns before it.
+    """
+    yield from _read(path, lambda fields, name: to_labelled(fields, labels))
 
 
 def _read(

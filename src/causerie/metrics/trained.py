@@ -78,6 +78,8 @@ class TrainedMetric(Metric):
     """The dataclass whose fields `causerie train --set` can change."""
     annotated: ClassVar[bool] = False
     """Whether it is trained on causal annotations, and dialogues are an addition."""
+    own_data: ClassVar[bool] = False
+    """Whether what it is trained on comes with it, and more is an addition."""
 
     artifact: Artifact
 

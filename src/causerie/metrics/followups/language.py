@@ -38,6 +38,7 @@ class LanguageModel:
 
     config: ClassVar[type] = LanguageConfig
     annotated: ClassVar[bool] = False
+    own_data: ClassVar[bool] = False
 
     @classmethod
     def inherited(cls, start: Artifact) -> Mapping[str, Any]:

@@ -1,0 +1,97 @@
+"""ODES, open-domain dialogue evaluation signals: what a user's utterance says about the system.
+
+The 14 classes of the paper's table 1 (disinterest, critique, requests to stop, compliments...)
+as probabilities, each by itself: an utterance may give several signals. The paper's 8,000
+annotated utterances are private; causerie's are templates that come with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.metrics.base import Level, Score, Scores
+from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD
+from causerie.metrics.odes.templates import Utterance
+from causerie.metrics.trained import TrainedMetric, TrainingRun
+from causerie.models.artifact import Artifact, damaged
+
+if TYPE_CHECKING:
+    from causerie.engines import Engines
+    from causerie.engines.encoder import Floats
+
+__all__ = ["CLASSES", "OTHER", "SIGNALS", "THRESHOLD", "Odes", "Utterance"]
+
+
+class Odes(TrainedMetric):
+    """Options: `artifact` (name or folder)."""
+
+    name: ClassVar[str] = "odes"
+    summary: ClassVar[str] = "signals in a user's utterance: critique, insult, request to stop..."
+    needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    higher_is_better: ClassVar[bool] = False
+    calibrated: ClassVar[bool] = False
+    own_data: ClassVar[bool] = True
+    config: ClassVar[type] = OdesConfig
+
+    def __init__(self, engines: Engines, artifact: str | Artifact | None = None) -> None:
+        from causerie.metrics.odes.classifier import restore
+
+        super().__init__(engines, artifact)
+        try:
+            self.classifier = restore(engines, self.artifact)
+        except (KeyError, TypeError, RuntimeError, ValueError) as error:
+            raise damaged(f"of {self.name}", error) from error
+
+    def dimensions(self, level: Level) -> tuple[str, ...]:
+        return CLASSES
+
+    def probabilities(self, utterances: Sequence[Utterance]) -> Floats:
+        """One row per utterance, one column per class, in the order of `CLASSES`."""
+        return self.classifier.probabilities(utterances)
+
+    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+        unscored = (Score.unscored("a turn of the system: odes reads users"),) * len(CLASSES)
+        scores: list[Scores] = [unscored] * len(exchanges)
+        users = [i for i, e in enumerate(exchanges) if e.response.role != "system"]
+        rows = self.probabilities([utterance_of(exchanges[index]) for index in users])
+        for index, row in zip(users, rows, strict=True):
+            scores[index] = tuple(Score.of(float(p)) for p in row)
+        return scores
+
+    def score_dialogues(
+        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+    ) -> list[Scores]:
+        """The strongest signal of each class; of `other` the weakest: that no turn gave any."""
+        groups = [dialogue.exchanges(speaker) for dialogue in dialogues]
+        turns = iter(self.score_exchanges([e for group in groups for e in group]))
+        return [_strongest([next(turns) for _ in group]) for group in groups]
+
+    @property
+    def signature(self) -> str:
+        return f"{super().signature}|{self.classifier.encoder.signature}"
+
+    @classmethod
+    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+        from causerie.metrics.odes.train import train
+
+        return train(engines, run)
+
+
+def utterance_of(exchange: Exchange) -> Utterance:
+    """The response as what a user says, with the other speaker's turn right before it."""
+    said: Turn = exchange.response
+    before = [turn for turn in exchange.last(1) if turn.speaker != said.speaker]
+    return Utterance(said.text, before[0].text if before else None)
+
+
+def _strongest(turns: Sequence[Scores]) -> Scores:
+    def of(place: int) -> Score:
+        values = [value for scores in turns if (value := scores[place].value) is not None]
+        if not values:
+            return Score.unscored("no turn of a user to read")
+        return Score.of(min(values) if CLASSES[place] == OTHER else max(values))
+
+    return tuple(of(place) for place in range(len(CLASSES)))

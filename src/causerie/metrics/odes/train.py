@@ -1,0 +1,180 @@
+"""From templates (and labelled utterances of one's own) to an artifact."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from causerie.io import Rejected, read_labelled
+from causerie.metrics.odes.classifier import Classifier, restore
+from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.signals import CLASSES, THRESHOLD
+from causerie.metrics.odes.templates import Utterance, fold_of, shipped
+from causerie.metrics.trained import TrainingRun, card
+from causerie.models.artifact import Artifact
+from causerie.training.loop import Task, fit
+from causerie.training.vectors import FixedVectors, LearnedVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from causerie.engines import Engines
+
+LIMITS = (
+    "English; short utterances to a chatbot, spoken or typed.",
+    "Learned from templates: what real users say is measured elsewhere (docs/ratings.md).",
+    "It judges one utterance and the turn before it; what was said earlier is not seen.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An utterance with its classes."""
+
+    utterance: Utterance
+    labels: frozenset[str]
+
+
+def examples(config: OdesConfig) -> tuple[list[Example], list[Example]]:
+    """Utterances of the templates to train on, and of those that are kept for testing."""
+    grammar = shipped()
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for index, template in enumerate(grammar.templates):
+        made = grammar.utterances(template, config.utterances, config.seed)
+        held_out = fold_of(index, config.folds) == 0
+        parts[held_out].extend(Example(utterance, template.labels) for utterance in made)
+    return parts
+
+
+def labels_of(some: Sequence[Example]) -> NDArray[np.bool_]:
+    """One row per example, one column per class."""
+    return np.array([[name in one.labels for name in CLASSES] for one in some]).reshape(-1, 14)
+
+
+def f1_scores(decisions: NDArray[np.bool_], labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Of each class; nan where it neither occurs nor is said."""
+    both = decisions.sum(0) + labels.sum(0)
+    scores: NDArray[np.float64] = 2 * (decisions & labels).sum(0) / np.where(both, both, np.nan)
+    return scores
+
+
+class Recognition(Task):
+    """Binary cross-entropy of every class."""
+
+    def __init__(
+        self, classifier: Classifier, config: OdesConfig, train: list[Example], test: list[Example]
+    ) -> None:
+        self.classifier, self.config = classifier, config
+        self._train, self._test = train, test
+        learn = config.tuning != "frozen"
+        parts: dict[str, nn.Module] = {"head": classifier.head}
+        if learn:
+            parts["encoder"] = classifier.encoder.model
+        self.module = nn.ModuleDict(parts)
+        make = LearnedVectors if learn else FixedVectors
+        self._vectors = make(classifier.encoder, config.pooling)
+        self._epoch: tuple[int, list[Example]] = (-1, [])
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return max(1, len(self._train) // self.config.batch)
+
+    def rate(self, name: str) -> float:
+        return self.config.head_rate if name.startswith("head.") else 1.0
+
+    def batch(self, index: int) -> list[Example]:
+        epoch, place = divmod(index, len(self))
+        if self._epoch[0] != epoch:
+            rng = random.Random(f"{self.config.seed}/{epoch}")
+            self._epoch = epoch, rng.sample(self._train, len(self._train))
+        return self._epoch[1][place * self.config.batch : (place + 1) * self.config.batch]
+
+    def loss(self, batch: list[Example]) -> Tensor:
+        self.classifier.encoder.model.train(self.config.tuning == "full")
+        logits = self.classifier.logits([one.utterance for one in batch], self._vectors)
+        labels = torch.from_numpy(labels_of(batch)).to(logits.device, logits.dtype)
+        return functional.binary_cross_entropy_with_logits(logits, labels)
+
+    def validate(self) -> dict[str, float]:
+        self.classifier.encoder.forget()  # what it remembers is from other weights
+        return {"macro F1": float(np.nanmean(measure(self.classifier, self._test)))}
+
+
+def measure(classifier: Classifier, some: Sequence[Example]) -> NDArray[np.float64]:
+    """F1 of each class at the threshold."""
+    said = classifier.probabilities([one.utterance for one in some]) > THRESHOLD
+    return f1_scores(said, labels_of(some))
+
+
+def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    """Train on the templates and on the run's own utterances; F1 on templates kept apart."""
+    config: OdesConfig = run.config
+    learned, tested = examples(config)
+    learned += own_examples(run)
+    encoder = engines.new_encoder()
+    encoder.input.window = min(encoder.input.window, config.window)
+    torch.manual_seed(config.seed)
+    encoder.model = config.encoder_tuning.prepare(encoder.model)
+    classifier = Classifier(encoder, config)
+    task = Recognition(classifier, config, learned, tested)
+    digest = hashlib.sha256(repr([learned, tested]).encode()).hexdigest()
+    fit(
+        task,
+        config.loop(len(task)),
+        run.folder,
+        identity={**asdict(config), "examples": digest, "backbone": encoder.sha256},
+        resume=run.resume,
+        watch=run.watch,
+    )
+    weights = {
+        "encoder": config.encoder_tuning.weights(encoder.model),
+        "head": classifier.head.state_dict(),
+    }
+    bare = Artifact(
+        metric="odes",
+        backbone=encoder.name,
+        backbone_sha256=encoder.sha256,
+        options=asdict(config),
+        network={f"{part}.{key}": t for part, state in weights.items() for key, t in state.items()},
+        statistics={},
+        card="",
+        licence=run.licence,
+    )
+    scores = measure(restore(engines, bare), tested)  # the weights as they are saved
+    results = {f"F1 of {name}": f"{f1:.3f}" for name, f1 in zip(CLASSES, scores, strict=True)}
+    results["macro F1 on held-out templates"] = f"{np.nanmean(scores):.3f}"
+    facts = {
+        "utterances": f"{len(learned):,} to learn, {len(tested):,} to test",
+        "seed": config.seed,
+        "backbone (SHA-256)": encoder.sha256[:12],
+    }
+    about = (
+        f"A classifier of users' utterances (tuning `{config.tuning}` of {encoder.name}), learned "
+        "from the templates in `metrics/odes/utterances.txt`; one template in "
+        f"{config.folds} was kept for testing."
+    )
+    text = card(
+        "odes", run, about, {**facts, **results}, LIMITS, held_out=f"one template in {config.folds}"
+    )
+    return replace(bare, card=text), results
+
+
+def own_examples(run: TrainingRun) -> list[Example]:
+    """Labelled utterances that the user gives."""
+    found = []
+    for path in run.data:
+        for record in read_labelled(path, CLASSES):
+            if isinstance(record, Rejected):
+                run.say(f"skipped {record}")
+            else:
+                utterance = Utterance(record.text, record.before)
+                found.append(Example(utterance, record.labels))
+    return found

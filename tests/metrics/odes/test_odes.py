@@ -1,0 +1,147 @@
+"""odes: the classifier, its training on a tiny encoder, the metric and its command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from causerie import CauserieError, Dialogue, Engines, Settings, Turn, load
+from causerie.cli import app
+from causerie.io import Rejected, read_labelled
+from causerie.metrics.odes import CLASSES, OTHER, Odes, Utterance
+from causerie.metrics.odes.classifier import Classifier
+from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.train import Example, f1_scores, labels_of
+from causerie.metrics.trained import TrainingRun
+
+
+@pytest.fixture(scope="module")
+def engines(tiny_bert: Path) -> Engines:
+    return Engines(Settings(encoder=str(tiny_bert), device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def trained(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Odes:
+    folder = tmp_path_factory.mktemp("odes")
+    run = TrainingRun(
+        config=OdesConfig(tuning="frozen", utterances=1, width=8, epochs=1, batch=64),
+        data=(), valid=(), folder=folder / "training",
+    )  # fmt: skip
+    artifact, results = Odes.train(engines, run)
+    assert "macro F1 on held-out templates" in results
+    artifact.save(folder / "artifact")
+    loaded = load("odes", engines, artifact=str(folder / "artifact"))
+    assert isinstance(loaded, Odes)
+    return loaded
+
+
+def test_f1_by_hand() -> None:
+    said = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=bool)
+    true = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], dtype=bool)
+    first, second, third = f1_scores(said, true)
+    assert first == pytest.approx(2 / 3)  # precision 1/2, recall 1
+    assert second == pytest.approx(2 / 3)  # precision 1, recall 1/2
+    assert np.isnan(third)
+
+
+def test_labels_are_by_class_and_may_be_several() -> None:
+    example = Example(Utterance("you dumb bot", None), frozenset({"insult", "critique"}))
+    (row,) = labels_of([example])
+    assert {CLASSES[i] for i in np.flatnonzero(row)} == {"insult", "critique"}
+
+
+def test_no_turn_before_is_a_vector_of_zeros(engines: Engines) -> None:
+    torch.manual_seed(0)
+    classifier = Classifier(engines.encoder, OdesConfig(width=8))
+    (p,) = classifier.probabilities([Utterance("hello", None)])
+    said = torch.from_numpy(engines.encoder.encode([(("hello",),)], "mean"))
+    with torch.inference_mode():
+        expected = torch.sigmoid(classifier.head(said, torch.zeros_like(said)))[0]
+    np.testing.assert_allclose(p, expected, rtol=1e-5)
+    (q,) = classifier.probabilities([Utterance("hello", "who are you?")])
+    assert not np.allclose(p, q)
+
+
+def test_probabilities_do_not_depend_on_the_batch(trained: Odes) -> None:
+    some = [Utterance("stop", None), Utterance("you said that", "hi"), Utterance("stop", "hi")]
+    together = trained.probabilities(some)
+    alone = np.concatenate([trained.probabilities([one]) for one in reversed(some)])[::-1]
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    assert trained.probabilities([]).shape == (0, 14)
+
+
+def test_scores_are_of_users_with_the_turn_before(trained: Odes) -> None:
+    turns = (
+        Turn("bot", "do you like cats?", "system"),
+        Turn("ann", "no", "user"),
+        Turn("ann", "stop it", "user"),
+        Turn("bot", "okay", "system"),
+    )
+    rows = trained.score(Dialogue("d", turns))
+    assert list(rows[0]) == [f"odes.{name}" for name in CLASSES]
+    expected = trained.probabilities([Utterance("no", turns[0].text), Utterance("stop it", None)])
+    found = [[score.value for score in row.values()] for row in rows[:2]]
+    np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-6)
+    assert {score.reason for score in rows[2].values()} == {
+        "a turn of the system: odes reads users"
+    }
+    (whole,) = trained.score_dialogues([Dialogue("d", turns)])
+    by_class = dict(zip(CLASSES, whole, strict=True))
+    assert by_class["insult"].value == pytest.approx(expected[:, CLASSES.index("insult")].max())
+    assert by_class[OTHER].value == pytest.approx(expected[:, CLASSES.index(OTHER)].min())
+    (nothing,) = trained.score_dialogues([Dialogue("e", turns[:1])])
+    assert nothing[0].reason == "no turn of a user to read"
+
+
+@pytest.mark.slow
+def test_an_adapter_is_trained_and_kept(engines: Engines, tmp_path: Path) -> None:
+    config = OdesConfig(rank=4, utterances=1, width=16, epochs=3, learning_rate=5e-3)
+    run = TrainingRun(config=config, data=(), valid=(), folder=tmp_path)
+    artifact, _ = Odes.train(engines, run)
+    assert any("lora" in name for name in artifact.network)
+    log = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:2])
+
+
+def test_labelled_utterances(tmp_path: Path) -> None:
+    file = tmp_path / "labelled.jsonl"
+    records = [
+        {"text": "stop", "labels": ["stop_request"], "context": ["hi", "do you like cats?"]},
+        {"text": "hi", "labels": ["greeting"]},
+        {"text": "hi", "labels": []},
+        {"text": "", "labels": ["other"]},
+    ]
+    file.write_text("\n".join(map(json.dumps, records)))
+    good, *bad = read_labelled(file, CLASSES)
+    assert not isinstance(good, Rejected)
+    assert (good.text, good.before, good.labels) == ("stop", "do you like cats?", {"stop_request"})
+    assert [str(one.reason).split(":")[0] for one in bad if isinstance(one, Rejected)] == [
+        "unknown label 'greeting'",
+        "labels must be a list with something in it",
+        "text is empty",
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"folds": 1}, {"dropout": 1.0}, {"tuning": "some"}])
+def test_settings_that_cannot_be(wrong: dict[str, object]) -> None:
+    with pytest.raises(CauserieError):
+        OdesConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_command(trained: Odes, tiny_bert: Path, tmp_path: Path) -> None:
+    trained.save(tmp_path / "odes")
+    chats = tmp_path / "chats.jsonl"
+    turns = [{"speaker": "bot", "text": "hi"}, {"speaker": "user", "text": "stop"}]
+    chats.write_text(json.dumps({"id": "d", "turns": turns}))
+    out = tmp_path / "scores.jsonl"
+    options = ["--set", f"odes.artifact={tmp_path / 'odes'}", "--encoder", str(tiny_bert)]
+    result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", "-o", str(out), *options])
+    assert result.exit_code == 0, result.output
+    row = json.loads(out.read_text())
+    assert 0 <= row["odes.stop_request"] <= 1
