@@ -1,0 +1,1 @@
+"""Ratings: predict what users would have rated, follow it over time, say what cost them."""

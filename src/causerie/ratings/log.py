@@ -1,0 +1,118 @@
+"""Rated logs: dialogues with a user's rating each, read and checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import cast
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
+from causerie.io import Rejected, read
+from causerie.ratings.pairs import TurnPair, turn_pairs
+from causerie.ratings.scale import to_scale
+
+LEAST_PAIRS = 3
+"""As in the paper; `ReadOptions.least_pairs` says otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class RatedDialogue:
+    """A dialogue that models can be fitted on; without a rating, one they can predict."""
+
+    dialogue: Dialogue
+    pairs: tuple[TurnPair, ...]
+    rating: float | None
+    """On the scale from 1 to 5."""
+    day: date | None
+    bot: str | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a log means, and what of it is wanted."""
+
+    scale: tuple[float, float] | None = None
+    """Of the ratings; None: what each record says in `rating_scale`, or 1 to 5."""
+    system: str | None = None
+    """The speaker who is the system, where neither roles nor names tell."""
+    least_pairs: int = LEAST_PAIRS
+    without: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Records with these values in these fields are left out, as quality_control=fail."""
+    rated: bool = True
+    """Whether dialogues without a rating are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class RatedLog:
+    """The dialogues of a log, and why others were left out."""
+
+    dialogues: tuple[RatedDialogue, ...]
+    skipped: Mapping[str, int]
+    """Reasons, with how many dialogues each."""
+
+
+def read_log(paths: Sequence[str | Path], options: ReadOptions | None = None) -> RatedLog:
+    """Every usable dialogue of some files; `CauserieError` if there is none."""
+    options = options or ReadOptions()
+    found: list[RatedDialogue] = []
+    skipped: Counter[str] = Counter()
+    for path in paths:
+        for record in read(path):
+            if isinstance(record, Rejected):
+                skipped[f"bad record: {record.reason}"] += 1
+                continue
+            dialogue = record.dialogue if isinstance(record, Exchange) else record
+            try:
+                found.append(rated(dialogue, options))
+            except CauserieError as why:
+                skipped[str(why)] += 1
+    if not found:
+        commonest = max(skipped, key=lambda why: skipped[why], default="the files are empty")
+        raise CauserieError(f"no dialogue can be used: {commonest}")
+    return RatedLog(tuple(found), skipped)
+
+
+def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
+    """The dialogue as models want it; raises `CauserieError` with the reason why it cannot be."""
+    known = {**dialogue.metadata, "system": dialogue.system}
+    for name, values in options.without.items():
+        if str(known.get(name)) in values:
+            raise CauserieError(f"left out by {name}={known[name]}")
+    if dialogue.rating is None and options.rated:
+        raise CauserieError("has no rating")
+    rating = (
+        None if dialogue.rating is None else to_scale(dialogue.rating, _scale(dialogue, options))
+    )
+    pairs = turn_pairs(dialogue, options.system)
+    if not any(pair.user for pair in pairs):
+        raise CauserieError("has no turn of the user")
+    if not any(pair.response for pair in pairs):
+        raise CauserieError("has no turn of the system")
+    if len(pairs) < options.least_pairs:
+        raise CauserieError(f"has fewer than {options.least_pairs} turn pairs")
+    bot = dialogue.system or dialogue.metadata.get("bot")
+    return RatedDialogue(
+        dialogue, pairs, rating, day_of(dialogue), None if bot is None else str(bot)
+    )
+
+
+def day_of(dialogue: Dialogue) -> date | None:
+    """The day of a dialogue; None where its date is none, or says no day, as 2017-07."""
+    try:
+        return date.fromisoformat((dialogue.date or "")[:10])
+    except ValueError:
+        return None
+
+
+def _scale(dialogue: Dialogue, options: ReadOptions) -> tuple[float, float]:
+    if options.scale:
+        return options.scale
+    given = dialogue.metadata.get("rating_scale")
+    if isinstance(given, list) and len(given) == 2:
+        low, high = cast("list[float]", given)
+        return float(low), float(high)
+    return 1.0, 5.0

@@ -1,0 +1,350 @@
+"""Models of ratings, one interface: fit, predict, and the tensors that save them."""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from causerie.errors import CauserieError
+from causerie.ratings.examples import Example
+from causerie.ratings.networks import (
+    Batch,
+    Long,
+    Outcomes,
+    Read,
+    Recurrent,
+    Summarised,
+    factual,
+    loss,
+)
+from causerie.ratings.scale import five_class, is_low
+from causerie.ratings.targets import Target
+from causerie.training.config import LoopConfig
+from causerie.training.loop import Task
+from causerie.training.loop import fit as run_loop
+from causerie.training.vectors import FixedVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from causerie.engines import Engines
+
+LEAST = 8
+"""Rated dialogues that a model can be fitted on."""
+HELD_OUT = 6
+"""One example in so many says when to stop."""
+AT_ONCE = 256
+"""Dialogues predicted together."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """How models are built and fitted."""
+
+    width: int = 32
+    """Of the representation of a dialogue."""
+    head: int = 16
+    """Of the hidden layer of a head."""
+    dropout: float = 0.2
+    wasserstein: float = 0.1
+    """Weight of the distance between treatments (λ); the paper's is 1."""
+    epochs: int = 30
+    batch: int = 64
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.01
+    patience: int = 6
+    """Epochs without getting better before fitting stops."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.head, self.epochs, self.patience) < 1 or self.batch < 4:
+            raise CauserieError("width, head, epochs and patience are at least 1, batch 4")
+        if not (0 <= self.dropout < 1 and self.wasserstein >= 0):
+            raise CauserieError("dropout is from 0 to below 1, wasserstein at least 0")
+
+
+class RatingModel(ABC):
+    """Predicts one target."""
+
+    name: ClassVar[str]
+    heads: int = 1
+    """Treatments that it tells apart; 1: it ignores them."""
+
+    def __init__(self, target: Target, config: ModelConfig) -> None:
+        self.target, self.config = target, config
+
+    @abstractmethod
+    def fit(self, examples: Sequence[Example]) -> None:
+        """Learn from rated examples; what was learned before is where it starts."""
+
+    @abstractmethod
+    def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        """Predictions under every treatment: (examples, heads)."""
+
+    def predict(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        """Under the treatment that each had."""
+        outcomes = self.outcomes(examples)
+        had = [one.treatment if self.heads > 1 else 0 for one in examples]
+        found: NDArray[np.float64] = outcomes[np.arange(len(examples)), had]
+        return found
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """All that it learned."""
+
+    @abstractmethod
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take what an equally built model learned."""
+
+
+class Mean(RatingModel):
+    """The same for every dialogue: mean rating, share of low ones, or commonest class."""
+
+    name = "mean"
+
+    def __init__(self, target: Target, config: ModelConfig, features: int = 0) -> None:
+        super().__init__(target, config)
+        self._value = math.nan
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        check_examples(examples)
+        ratings = [one.rating for one in examples]
+        if self.target.name == "rating":
+            self._value = math.fsum(ratings) / len(ratings)
+        elif self.target.name == "low":
+            self._value = sum(map(is_low, ratings)) / len(ratings)
+        else:
+            classes = [five_class(rating) for rating in ratings]
+            self._value = float(max(sorted(set(classes)), key=classes.count))
+
+    def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        return np.full((len(examples), 1), self._value)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"value": torch.tensor([self._value])}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        self._value = float(tensors["value"])
+
+
+class Neural(RatingModel):
+    """A model with a network, fitted in the training room's loop."""
+
+    network: Outcomes
+
+    def __init__(self, target: Target, config: ModelConfig, features: int) -> None:
+        super().__init__(target, config)
+        self.features = features
+        torch.manual_seed(config.seed)
+        self.network = Outcomes(self.body(), self.heads, self.head_width, target.outputs).eval()
+
+    @abstractmethod
+    def body(self) -> nn.Module:
+        """Turns a batch into vectors."""
+
+    @property
+    def head_width(self) -> int:
+        return self.config.head
+
+    def fit(self, examples: Sequence[Example]) -> None:
+        self._run(examples, self.config.learning_rate)
+
+    def fine_tune(self, examples: Sequence[Example]) -> None:
+        """Learn on, gently: what was learned is not to be lost."""
+        self._run(examples, self.config.learning_rate / 5)
+
+    def _run(self, examples: Sequence[Example], learning_rate: float) -> None:
+        check_examples(examples)
+        config = self.config
+        task = Fitting(self, examples)
+        loop = LoopConfig(
+            steps=config.epochs * task.batches,
+            learning_rate=learning_rate,
+            warmup_steps=0,
+            weight_decay=config.weight_decay,
+            validate_every=task.batches,
+            patience=config.patience,
+            seed=config.seed,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            run_loop(task, loop, Path(folder))
+
+    def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        parts = [np.empty((0, self.heads))]
+        self.network.eval()
+        with torch.inference_mode():
+            for start in range(0, len(examples), AT_ONCE):
+                _, outcomes = self.network(Batch.of(examples[start : start + AT_ONCE]))
+                under = [self.target.prediction(outcomes[:, t]) for t in range(self.heads)]
+                parts.append(torch.stack(under, dim=1).double().numpy())
+        return np.concatenate(parts)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return dict(self.network.state_dict())
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        self.network.load_state_dict(tensors)
+
+
+class Length(Neural):
+    """A line over the logarithm of how long the dialogue is."""
+
+    name = "length"
+
+    @property
+    def head_width(self) -> int:
+        return 0
+
+    def body(self) -> nn.Module:
+        return Long()
+
+
+class Mlp(Neural):
+    name = "mlp"
+
+    def body(self) -> nn.Module:
+        return Summarised(self.features, self.config.width, self.config.dropout)
+
+
+class Lstm(Neural):
+    name = "lstm"
+
+    def body(self) -> nn.Module:
+        return Recurrent(self.features, self.config.width, self.config.dropout)
+
+
+class CfLstm(Lstm):
+    """The counterfactual LSTM: a head per treatment on a shared LSTM (section 3.3)."""
+
+    name = "cf-lstm"
+
+    def __init__(
+        self, target: Target, config: ModelConfig, features: int, treatments: int = 2
+    ) -> None:
+        self.heads = treatments
+        super().__init__(target, config, features)
+
+    def transferred(self, treatments: int, examples: Sequence[Example]) -> CfLstm:
+        """The model for more treatments (3.3.4): new heads first, all else frozen; then all."""
+        if treatments <= self.heads:
+            raise CauserieError(f"this model has {self.heads} treatments already")
+        larger = CfLstm(self.target, self.config, self.features, treatments)
+        larger.network.load_state_dict(self.network.state_dict(), strict=False)
+        new = tuple(f"heads.{t}." for t in range(self.heads, treatments))
+        for name, parameter in larger.network.named_parameters():
+            parameter.requires_grad_(name.startswith(new))
+        larger.fit(examples)
+        larger.network.requires_grad_(True)
+        larger.fine_tune(examples)
+        return larger
+
+
+class Transformer(Neural):
+    """End to end on the text, as far as it fits the window; the encoder stays as it is."""
+
+    name = "transformer"
+
+    def __init__(
+        self, target: Target, config: ModelConfig, features: int, engines: Engines
+    ) -> None:
+        self._encoder = engines.encoder
+        self._vectors = FixedVectors(self._encoder, self._encoder.pooling)
+        super().__init__(target, config, features)
+
+    def body(self) -> nn.Module:
+        dimension, config = self._encoder.dimension, self.config
+        return Read(self._vectors, dimension, config.width, config.dropout)
+
+
+class Fitting(Task):
+    """Eq. 5 on batches in which every treatment is present."""
+
+    def __init__(self, model: Neural, examples: Sequence[Example]) -> None:
+        self.model, self.module = model, model.network
+        rng = random.Random(model.config.seed)
+        order = rng.sample(list(examples), len(examples))
+        held = len(order) // HELD_OUT
+        self._held, self._train = order[:held], order[held:]
+        self._dealt: tuple[int, list[list[Example]]] = (-1, [])
+
+    @property
+    def batches(self) -> int:
+        """In an epoch."""
+        return max(1, len(self._train) // self.model.config.batch)
+
+    def batch(self, index: int) -> Batch:
+        epoch, place = divmod(index, self.batches)
+        if self._dealt[0] != epoch:
+            rng = random.Random(f"{self.model.config.seed}/{epoch}")
+            self._dealt = epoch, deal(self._train, self.batches, rng)
+        return Batch.of(self._dealt[1][place])
+
+    def loss(self, batch: Batch) -> Tensor:
+        phi, outcomes = self.module(batch)
+        config = self.model.config
+        return loss(phi, outcomes, batch, self.model.target, config.wasserstein)
+
+    def validate(self) -> dict[str, float]:
+        batch = Batch.of(self._held)
+        _, outcomes = self.module(batch)
+        error = self.model.target.loss(factual(outcomes, batch.treatments), batch.ratings)
+        return {"minus error": -float(error)}
+
+
+def deal(examples: Sequence[Example], batches: int, rng: random.Random) -> list[list[Example]]:
+    """Batches of about one size that have their share of every treatment, and never none of it."""
+    hands: list[list[Example]] = [[] for _ in range(batches)]
+    dealt = 0
+    for treatment in sorted({one.treatment for one in examples}):
+        group = [one for one in examples if one.treatment == treatment]
+        for one in rng.sample(group, len(group)):
+            hands[dealt % batches].append(one)
+            dealt += 1
+        for hand in hands:
+            if all(one.treatment != treatment for one in hand):
+                hand.append(rng.choice(group))
+    return hands
+
+
+def check_examples(examples: Sequence[Example]) -> None:
+    if len(examples) < LEAST:
+        raise CauserieError(f"{len(examples)} rated dialogues are too few: give at least {LEAST}")
+    if any(math.isnan(one.rating) for one in examples):
+        raise CauserieError("a model learns from rated dialogues only: leave out the others")
+
+
+MODELS: dict[str, type[Mean] | type[Neural]] = {
+    one.name: one for one in (Mean, Length, Transformer, Mlp, Lstm, CfLstm)
+}
+
+
+def build(
+    name: str,
+    target: Target,
+    config: ModelConfig,
+    *,
+    features: int,
+    treatments: int = 2,
+    engines: Engines | None = None,
+) -> RatingModel:
+    """A model of that name, not fitted yet."""
+    if name not in MODELS:
+        raise CauserieError(f"unknown model {name!r}: use {', '.join(MODELS)}")
+    if name == CfLstm.name:
+        return CfLstm(target, config, features, treatments)
+    if name == Transformer.name:
+        if engines is None:
+            raise CauserieError("the transformer reads with an encoder: give engines")
+        return Transformer(target, config, features, engines)
+    chosen = MODELS[name]
+    return chosen(target, config, features)  # type: ignore[abstract]

@@ -1,0 +1,143 @@
+"""Averages by day: L1d, and L7d, the rolling average of the last seven days."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from html import escape
+
+import numpy as np
+
+from causerie.ratings.effect import pearson
+
+WEEK = 7
+LEAST_DAYS = 3
+"""Fewer averages have no correlation worth the name."""
+TOO_FEW = "too few days"
+WIDTH, HEIGHT, MARGIN = 720, 260, 40
+
+
+@dataclass(frozen=True)
+class Day:
+    """The dialogues of one day."""
+
+    day: date
+    dialogues: int
+    rating: float
+    """Mean of the users' ratings (L1d)."""
+    predicted: float
+    rating_week: float | None
+    """Mean of the daily means of the last seven days (L7d); None before there are seven."""
+    predicted_week: float | None
+
+
+@dataclass(frozen=True)
+class Trend:
+    days: tuple[Day, ...]
+    """In order; days without a dialogue are not there."""
+    undated: int
+    """Dialogues that have no day."""
+
+    @property
+    def daily(self) -> float | None:
+        """Pearson correlation of the L1d; None: too few days."""
+        return _correlation([(day.predicted, day.rating) for day in self.days])
+
+    @property
+    def weekly(self) -> float | None:
+        """Of the L7d."""
+        return _correlation(
+            [
+                (day.predicted_week, day.rating_week)
+                for day in self.days
+                if day.predicted_week is not None and day.rating_week is not None
+            ]
+        )
+
+
+def trend(
+    days: Sequence[date | None], ratings: Sequence[float], predictions: Sequence[float]
+) -> Trend:
+    """Averages by day of dialogues in any order.
+
+    A day without dialogues has no average and does not count in those of its week; L7d begins
+    on the seventh day after the first, whether or not all of them have dialogues.
+    """
+    by_day: dict[date, list[tuple[float, float]]] = defaultdict(list)
+    for day, rating, predicted in zip(days, ratings, predictions, strict=True):
+        if day is not None:
+            by_day[day].append((rating, predicted))
+    means = {day: np.mean(by_day[day], axis=0) for day in sorted(by_day)}
+    first = min(means, default=date.min)
+
+    def of(day: date) -> Day:
+        week = [means[d] for n in range(WEEK) if (d := day - timedelta(n)) in means]
+        full = day - first >= timedelta(WEEK - 1)
+        rating_week, predicted_week = np.mean(week, axis=0) if full else (None, None)
+        rating, predicted = means[day]
+        return Day(
+            day,
+            len(by_day[day]),
+            float(rating),
+            float(predicted),
+            None if rating_week is None else float(rating_week),
+            None if predicted_week is None else float(predicted_week),
+        )
+
+    return Trend(tuple(of(day) for day in means), sum(day is None for day in days))
+
+
+def figure(correlation: float | None) -> str:
+    return TOO_FEW if correlation is None else f"{correlation:.3f}"
+
+
+def _correlation(points: Sequence[tuple[float, float]]) -> float | None:
+    if len(points) < LEAST_DAYS:
+        return None
+    predicted, rating = np.array(points, dtype=np.float64).T
+    found = pearson(predicted, rating)
+    return None if math.isnan(found) else found
+
+
+def chart(one: Trend) -> str:
+    """Both averages over the days, as a picture (SVG)."""
+    if not one.days:
+        return ""
+    first, last = one.days[0].day, one.days[-1].day
+    span = max(1, (last - first).days)
+
+    def line(colour: str, dash: str, points: list[tuple[date, float]]) -> str:
+        places = " ".join(
+            f"{MARGIN + (WIDTH - 2 * MARGIN) * (day - first).days / span:.1f},"
+            f"{HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (value - 1) / 4:.1f}"
+            for day, value in points
+        )
+        return (
+            f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
+            f'stroke-dasharray="{dash}" points="{places}"/>'
+        )
+
+    week = [day for day in one.days if day.rating_week is not None]
+    drawn = [
+        line("#4477aa", "2 3", [(day.day, day.rating) for day in one.days]),
+        line("#ee6677", "2 3", [(day.day, day.predicted) for day in one.days]),
+        line("#4477aa", "", [(day.day, day.rating_week or 0) for day in week]),
+        line("#ee6677", "", [(day.day, day.predicted_week or 0) for day in week]),
+    ]
+    labels = [
+        f'<text x="{MARGIN}" y="{HEIGHT - 12}">{escape(first.isoformat())}</text>',
+        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 12}" text-anchor="end">'
+        f"{escape(last.isoformat())}</text>",
+        f'<text x="8" y="{MARGIN + 4}">5</text><text x="8" y="{HEIGHT - MARGIN + 4}">1</text>',
+        f'<text x="{MARGIN}" y="18" fill="#4477aa">rated</text>',
+        f'<text x="{MARGIN + 60}" y="18" fill="#ee6677">predicted</text>',
+        f'<text x="{MARGIN + 150}" y="18">dotted: by day, solid: seven days</text>',
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'font-family="sans-serif" font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" '
+        f'fill="white"/>{"".join(drawn)}{"".join(labels)}</svg>\n'
+    )

@@ -1,0 +1,130 @@
+"""Turn pairs, ratings on one scale, and what is refused of a log."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causerie import CauserieError, Dialogue, Turn
+from causerie.ratings.log import ReadOptions, read_log
+from causerie.ratings.pairs import turn_pairs
+from causerie.ratings.scale import five_class, is_low, to_scale
+
+
+def talk(text: str, **fields: Any) -> Dialogue:
+    """`"u:hi s:hello"` as a dialogue."""
+    names = {"u": "user", "s": "bot"}
+    turns = [Turn(names[part[0]], part[2:]) for part in text.split()]
+    return Dialogue("d", tuple(turns), **fields)
+
+
+def shape(dialogue: Dialogue) -> list[tuple[str | None, str | None, str | None]]:
+    return [
+        (p.user, p.before, p.response.response.text if p.response else None)
+        for p in turn_pairs(dialogue)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "pairs"),
+    [
+        ("u:a s:b u:c s:d", [("a", None, "b"), ("c", "b", "d")]),
+        ("s:a u:b s:c", [(None, None, "a"), ("b", "a", "c")]),
+        ("u:a u:b s:c s:d u:e", [("a b", None, "d"), ("e", "d", None)]),
+        ("u:a", [("a", None, None)]),
+        ("s:a s:b", [(None, None, "b")]),
+    ],
+)
+def test_turns_in_pairs(said: str, pairs: list[Any]) -> None:
+    assert shape(talk(said)) == pairs
+
+
+@given(st.lists(st.sampled_from("us"), min_size=1, max_size=30))
+def test_every_run_of_turns_is_in_one_pair(sides: list[str]) -> None:
+    dialogue = talk(" ".join(f"{side}:{n}" for n, side in enumerate(sides)))
+    pairs = turn_pairs(dialogue)
+    said = [word for pair in pairs for word in (pair.user or "").split()]
+    assert said == [str(n) for n, side in enumerate(sides) if side == "u"]
+    runs = sum(1 for n, side in enumerate(sides) if side == "s" and sides[n + 1 : n + 2] != ["s"])
+    assert sum(pair.response is not None for pair in pairs) == runs
+    assert all(pair.user or pair.response for pair in pairs)
+
+
+def test_numbers_of_both_turns_are_columns() -> None:
+    turns = (Turn("user", "a", features={"asr": 0.5}), Turn("bot", "b", features={"delay": 2.0}))
+    (pair,) = turn_pairs(Dialogue("d", turns))
+    assert pair.columns == {"asr": 0.5, "delay": 2.0}
+
+
+def test_who_is_the_system() -> None:
+    dialogue = Dialogue("d", (Turn("sp1", "a"), Turn("sp2", "b")))
+    with pytest.raises(CauserieError, match="'sp1' may be the user or the system.*--system"):
+        turn_pairs(dialogue)
+    assert turn_pairs(dialogue, "sp2")[0].user == "a"
+    assert turn_pairs(dialogue, "sp1")[0].user is None
+
+
+def test_scales_and_classes_by_hand() -> None:
+    assert to_scale(50, (0, 100)) == 3.0
+    assert (to_scale(0, (0, 5)), to_scale(5, (0, 5))) == (1.0, 5.0)
+    assert [five_class(r) for r in (1.0, 3.4, 3.5, 4.5, 5.0)] == [1, 3, 4, 5, 5]
+    assert (is_low(2.99), is_low(3.0)) == (True, False)
+    with pytest.raises(CauserieError, match="rating 7 is outside its scale, 1 to 5"):
+        to_scale(7, (1, 5))
+    with pytest.raises(CauserieError, match="from low to high"):
+        to_scale(3, (5, 1))
+
+
+def write(path: Path, *records: dict[str, Any]) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def record(said: str, **fields: Any) -> dict[str, Any]:
+    turns = [{"speaker": t.speaker, "text": t.text} for t in talk(said).turns]
+    return {"id": "d", "turns": turns, **fields}
+
+
+def test_a_log_keeps_what_can_be_used_and_says_why_not_the_rest(tmp_path: Path) -> None:
+    long = "u:a s:b " * 3
+    file = write(
+        tmp_path / "log.jsonl",
+        record(long, rating=80, rating_scale=[0, 100], date="2026-03-01T10:00:00", bot="x"),
+        record(long, rating=4, date="2017-07"),
+        record(long),
+        record(long, rating=9),
+        record("u:a s:b", rating=3),
+        record("u:a u:b u:c", rating=3),
+        record("s:a s:b s:c", rating=3),
+        record(long, rating=3, quality_control="fail"),
+        record("u:a s:b " * 230, rating=1),
+    )
+    log = read_log([file], ReadOptions(without={"quality_control": frozenset({"fail"})}))
+    assert [(one.rating, one.day, one.bot) for one in log.dialogues] == [
+        (pytest.approx(4.2), date(2026, 3, 1), "x"),
+        (4.0, None, None),
+        (1.0, None, None),
+    ]
+    assert len(log.dialogues[2].pairs) == 230
+    assert log.skipped == {
+        "has no rating": 1,
+        "rating 9 is outside its scale, 1 to 5": 1,
+        "has fewer than 3 turn pairs": 1,
+        "has no turn of the system": 1,
+        "has no turn of the user": 1,
+        "left out by quality_control=fail": 1,
+    }
+    unrated = read_log([file], ReadOptions(rated=False, least_pairs=1))
+    assert len(unrated.dialogues) == 6
+
+
+def test_a_log_of_which_nothing_can_be_used_is_one_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "log.jsonl", record("u:a s:b"), record("u:a s:b"))
+    with pytest.raises(CauserieError, match="^no dialogue can be used: has no rating$"):
+        read_log([file])

@@ -1,0 +1,222 @@
+"""Rating models: eq. 5 and its parts against independent solvers, fitting, saving, transfer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from causerie import CauserieError, Engines, Settings
+from causerie.ratings.examples import Example, masked
+from causerie.ratings.models import MODELS, CfLstm, Lstm, ModelConfig, build, deal
+from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
+from causerie.ratings.targets import TARGETS, target
+
+FEATURES = 3
+SMALL = ModelConfig(width=8, head=4, epochs=4, batch=16, dropout=0.0)
+
+
+def examples(count: int, seed: int = 0, treatments: int = 2) -> list[Example]:
+    """Ratings follow the last value of the first feature, less a point where a signal fired."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        pairs = int(rng.integers(1, 9))
+        features = rng.standard_normal((pairs, FEATURES)).astype(np.float32)
+        fired = np.zeros(pairs, dtype=np.int64)
+        treatment = int(rng.integers(treatments))
+        if treatment:
+            fired[rng.integers(pairs)] = treatment
+        rating = float(np.clip(3.5 + features[-1, 0] - 1.0 * (treatment > 0), 1, 5))
+        made.append(Example(features, fired, ("hello",) * pairs, rating))
+    return made
+
+
+def transport(cost: np.ndarray) -> float:
+    """The optimal transport between equal weights, as a linear programme."""
+    n, m = cost.shape
+    rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
+    marginals = np.concatenate([np.full(n, 1 / n), np.full(m, 1 / m)])
+    solved = optimize.linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=marginals)
+    return float(solved.fun)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+def test_wasserstein_against_linear_programming(n: int, m: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    a, b = torch.randn(n, 3), torch.randn(m, 3)
+    assert float(wasserstein(a, b)) == pytest.approx(transport(torch.cdist(a, b).numpy()), abs=1e-5)
+
+
+def test_the_gradient_of_wasserstein_is_that_of_finite_differences() -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(4, 2, dtype=torch.double), torch.randn(3, 2, dtype=torch.double)
+    a.requires_grad_()
+    wasserstein(a, b).backward()
+    step = 1e-6
+    for place in [(0, 0), (3, 1)]:
+        moved = a.detach().clone()
+        moved[place] += step
+        slope = (wasserstein(moved, b) - wasserstein(a.detach(), b)) / step
+        assert float(slope) == pytest.approx(float(a.grad[place]), abs=1e-4)
+
+
+def network(heads: int) -> Outcomes:
+    torch.manual_seed(1)
+    return Outcomes(Recurrent(FEATURES, 8, 0.0), heads, 4, 1)
+
+
+def test_each_head_learns_only_from_its_own_treatment() -> None:
+    net, batch = network(2), Batch.of([one for one in examples(30) if one.treatment == 1])
+    phi, outcomes = net(batch)
+    loss(phi, outcomes, batch, target("rating"), 1.0).backward()
+    norms = [
+        sum(float(p.grad.abs().sum()) for p in h.parameters() if p.grad is not None)
+        for h in net.heads
+    ]
+    assert norms[0] == 0
+    assert norms[1] > 0
+
+
+def test_eq_5_by_hand() -> None:
+    net, batch = network(2), Batch.of(examples(12))
+    phi, outcomes = net(batch)
+    treated = batch.treatments == 1
+    errors = [
+        ((3 + outcomes[rows, t, 0] - batch.ratings[rows]) ** 2).mean()
+        for t, rows in enumerate((~treated, treated))
+    ]
+    apart = transport(torch.cdist(phi[~treated], phi[treated]).detach().numpy())
+    found = loss(phi, outcomes, batch, target("rating"), 0.5)
+    assert float(found) == pytest.approx(float(sum(errors)) + 0.5 * apart, rel=1e-4)
+
+
+def test_packed_dialogues_equal_one_by_one() -> None:
+    net, some = network(2).eval(), examples(17)
+    _, together = net(Batch.of(some))
+    for row, one in zip(together, some, strict=True):
+        _, alone = net(Batch.of([one]))
+        torch.testing.assert_close(row, alone[0], rtol=1e-5, atol=1e-6)
+
+
+def test_targets_by_hand() -> None:
+    ratings = torch.tensor([1.0, 2.9, 3.0, 4.5])
+    assert TARGETS["low"].loss(torch.tensor([[50.0], [50.0], [-50.0], [-50.0]]), ratings) < 1e-6
+    classes = torch.eye(5)[[0, 2, 2, 4]] * 50
+    assert TARGETS["class"].loss(classes, ratings) < 1e-6
+    assert TARGETS["class"].prediction(classes).tolist() == [1, 3, 3, 5]
+    assert TARGETS["rating"].prediction(torch.tensor([[9.0], [-0.5]])).tolist() == [5.0, 2.5]
+    with pytest.raises(CauserieError, match="unknown target"):
+        target("stars")
+
+
+@given(st.integers(1, 60), st.integers(1, 8), st.integers(0, 9))
+@settings(deadline=None, max_examples=30)
+def test_batches_have_every_treatment_and_every_example(
+    count: int, batches: int, seed: int
+) -> None:
+    import random
+
+    some = examples(count, seed, treatments=3)
+    hands = deal(some, batches, random.Random(seed))
+    present = {one.treatment for one in some}
+    assert all({one.treatment for one in hand} == present for hand in hands)
+    assert {id(one) for hand in hands for one in hand} == {id(one) for one in some}
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "transformer"])
+@pytest.mark.parametrize("kind", list(TARGETS))
+def test_every_model_fits_predicts_and_is_restored(name: str, kind: str) -> None:
+    some = examples(60)
+    model = build(name, target(kind), SMALL, features=FEATURES)
+    model.fit(some)
+    found = model.predict(some)
+    assert np.isfinite(found).all()
+    low, high = {"rating": (1, 5), "low": (0, 1), "class": (1, 5)}[kind]
+    assert ((found >= low) & (found <= high)).all()
+    again = build(name, target(kind), SMALL, features=FEATURES)
+    again.load(model.tensors())
+    np.testing.assert_array_equal(again.predict(some), found)
+    assert model.predict([]).shape == (0,)
+
+
+def test_the_transformer_reads_text(tiny_bert: Path) -> None:
+    engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
+    model = build("transformer", target("rating"), SMALL, features=FEATURES, engines=engines)
+    some = examples(20)
+    model.fit(some)
+    said = [Example(one.features, one.treatments, ("bye",), one.rating) for one in some]
+    assert not np.allclose(model.predict(some[:1]), model.predict(said[:1]))
+
+
+def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
+    config = ModelConfig(width=16, head=8, epochs=40, batch=32, dropout=0.0, patience=40)
+    model = CfLstm(target("rating"), config, FEATURES)
+    model.fit(examples(400))
+    fresh = examples(200, seed=1)
+    outcomes = model.outcomes(fresh)
+    assert np.corrcoef(model.predict(fresh), [one.rating for one in fresh])[0, 1] > 0.7
+    assert (outcomes[:, 1] - outcomes[:, 0]).mean() == pytest.approx(-0.9, abs=0.35)
+
+
+def test_transfer_keeps_what_was_learned_and_adds_heads() -> None:
+    model = CfLstm(target("rating"), SMALL, FEATURES)
+    model.fit(examples(60))
+    before = {name: tensor.clone() for name, tensor in model.tensors().items()}
+    kept: list[dict[str, torch.Tensor]] = []
+
+    class Watched(CfLstm):
+        def fit(self, some: object) -> None:
+            super().fit(some)  # type: ignore[arg-type]
+            kept.append({n: t.clone() for n, t in self.tensors().items()})
+
+    import causerie.ratings.models as room
+
+    original, room.CfLstm = room.CfLstm, Watched  # type: ignore[misc]
+    try:
+        larger = model.transferred(3, examples(60, treatments=3))
+    finally:
+        room.CfLstm = original  # type: ignore[misc]
+    assert larger.outcomes(examples(3)).shape == (3, 3)
+    for name, tensor in before.items():  # frozen while the new head learned, then tuned
+        torch.testing.assert_close(kept[0][name], tensor)
+    tuned = larger.tensors()
+    assert any(not torch.equal(tuned[name], before[name]) for name in before)
+    with pytest.raises(CauserieError, match="has 2 treatments already"):
+        model.transferred(2, examples(60))
+
+
+def test_masking_makes_low_prefixes_and_as_many_good_ones_of_their_lengths() -> None:
+    def one(pairs: int, fired: list[int], rating: float) -> Example:
+        treatments = np.zeros(pairs, dtype=np.int64)
+        treatments[fired] = 1
+        return Example(np.zeros((pairs, 1), np.float32), treatments, ("",) * pairs, rating)
+
+    low, good, short = one(6, [1, 3, 5], 2.0), one(9, [], 5.0), one(2, [], 4.0)
+    made = masked([low, good, short])
+    assert [(m.pairs, m.rating) for m in made] == [(2, 2.0), (2, 5.0), (4, 2.0), (4, 5.0)]
+    assert [m.treatment for m in made] == [1, 0, 1, 0]
+    assert masked([low, short]) == []  # nothing well-rated is long enough
+
+
+def test_what_cannot_be_fitted_is_one_line() -> None:
+    model = Lstm(target("rating"), SMALL, FEATURES)
+    with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
+        model.fit(examples(3))
+    with pytest.raises(CauserieError, match="rated dialogues only"):
+        model.fit(
+            [*examples(9), Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
+        )
+    with pytest.raises(CauserieError, match="unknown model 'gru'"):
+        build("gru", target("rating"), SMALL, features=1)
+
+
+def test_factual_takes_the_head_of_the_treatment() -> None:
+    outcomes = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]])
+    assert factual(outcomes, torch.tensor([1, 0]))[:, 0].tolist() == [2.0, 3.0]

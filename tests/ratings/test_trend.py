@@ -1,0 +1,65 @@
+"""Averages by day, on logs whose numbers are worked out by hand."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from random import Random
+
+import numpy as np
+import pytest
+
+from causerie.ratings.trend import TOO_FEW, chart, figure, trend
+
+START = date(2026, 3, 1)
+
+
+def on(day: int) -> date:
+    return START + timedelta(day)
+
+
+def test_daily_and_weekly_averages_by_hand() -> None:
+    # two dialogues on the first day, one on each of days 1 to 7
+    days = [on(0), on(0), *(on(n) for n in range(1, 8))]
+    ratings = [1.0, 3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 5.0]
+    predicted = [2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 4.0]
+    found = trend(days, ratings, predicted)
+    assert [day.rating for day in found.days] == [2, 4, 4, 4, 4, 4, 4, 5]
+    assert found.days[0].dialogues == 2
+    assert [day.rating_week for day in found.days[:6]] == [None] * 6
+    assert found.days[6].rating_week == pytest.approx((2 + 6 * 4) / 7)
+    assert found.days[7].rating_week == pytest.approx((6 * 4 + 5) / 7)
+    assert found.days[7].predicted_week == pytest.approx((6 * 3 + 4) / 7)
+    expected = np.corrcoef([2, 3, 3, 3, 3, 3, 3, 4], [2, 4, 4, 4, 4, 4, 4, 5])[0, 1]
+    assert found.daily == pytest.approx(expected)
+    assert found.weekly is None
+    assert figure(found.weekly) == TOO_FEW
+
+
+def test_days_without_dialogues_are_gaps() -> None:
+    found = trend([on(0), on(2), on(8), on(30)], [1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 5.0])
+    assert [day.day for day in found.days] == [on(0), on(2), on(8), on(30)]
+    weeks = [day.rating_week for day in found.days]
+    assert weeks == [None, None, pytest.approx(2.5), 5.0]  # days 2 to 8; day 30 alone
+    assert found.daily == pytest.approx(1.0)
+
+
+def test_order_and_undated_dialogues_do_not_matter() -> None:
+    rng = Random(0)
+    rows = [(on(n % 11), 1 + rng.random() * 4, 1 + rng.random() * 4) for n in range(60)]
+    shuffled = rng.sample(rows, len(rows))
+    a = trend(*zip(*rows, strict=True))
+    b = trend(*zip(*[*shuffled, (None, 1.0, 5.0)], strict=True))
+    assert [d.day for d in a.days] == [d.day for d in b.days]
+    for one, two in zip(a.days, b.days, strict=True):
+        assert one.rating == pytest.approx(two.rating)
+    assert (a.undated, b.undated) == (0, 1)
+
+
+def test_nothing_dated_has_no_trend() -> None:
+    found = trend([None], [3.0], [3.0])
+    assert (found.days, found.daily, found.weekly, chart(found)) == ((), None, None, "")
+
+
+def test_the_chart_has_four_lines() -> None:
+    found = trend([on(n) for n in range(10)], [3.0] * 10, [2.0] * 10)
+    assert chart(found).count("<polyline") == 4
