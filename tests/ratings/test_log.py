@@ -64,7 +64,7 @@ def test_numbers_of_both_turns_are_columns() -> None:
 
 def test_who_is_the_system() -> None:
     dialogue = Dialogue("d", (Turn("sp1", "a"), Turn("sp2", "b")))
-    with pytest.raises(CauserieError, match="'sp1' may be the user or the system.*--system"):
+    with pytest.raises(CauserieError, match=r"'sp1' may be the user or the system.*--system"):
         turn_pairs(dialogue)
     assert turn_pairs(dialogue, "sp2")[0].user == "a"
     assert turn_pairs(dialogue, "sp1")[0].user is None
@@ -126,5 +126,5 @@ def test_a_log_keeps_what_can_be_used_and_says_why_not_the_rest(tmp_path: Path) 
 
 def test_a_log_of_which_nothing_can_be_used_is_one_line(tmp_path: Path) -> None:
     file = write(tmp_path / "log.jsonl", record("u:a s:b"), record("u:a s:b"))
-    with pytest.raises(CauserieError, match="^no dialogue can be used: has no rating$"):
+    with pytest.raises(CauserieError, match=r"^no dialogue can be used: has no rating$"):
         read_log([file])

@@ -14,6 +14,7 @@ from causerie.cli.compare import compare
 from causerie.cli.graph import graph_app
 from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
+from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
 from causerie.cli.train import train
 from causerie.errors import CauserieError
@@ -34,6 +35,7 @@ app.command()(train)
 app.add_typer(models_app, name="models")
 app.add_typer(graph_app, name="graph")
 app.add_typer(bench_app, name="bench")
+app.add_typer(ratings_app, name="ratings")
 
 
 def _version(wanted: bool) -> None:

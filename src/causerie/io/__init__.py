@@ -10,16 +10,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 from causerie.io.annotations import Annotation, to_annotation
 from causerie.io.delimited import read_csv, read_tsv
 from causerie.io.detect import HEAD, detect
 from causerie.io.jsonarray import read_json
+from causerie.io.jsontext import parse
 from causerie.io.labelled import Labelled, to_labelled
 from causerie.io.linewise import read_jsonl, read_text
 from causerie.io.parquet import read_parquet
-from causerie.io.records import to_record
+from causerie.io.records import to_record, turn_of
 from causerie.io.rejected import Raw, RecordError, Rejected
 from causerie.io.sources import READ_ERRORS, Source, open_source
 from causerie.io.tables import arrow_table, check_table_path, read_table, write_table
@@ -38,6 +39,7 @@ __all__ = [
     "read_annotations",
     "read_labelled",
     "read_table",
+    "read_turn",
     "write_table",
     "write_whole",
 ]
@@ -92,6 +94,14 @@ def read_labelled(path: str | Path, labels: Collection[str]) -> Iterator[Labelle
     `context`, a list of the turns before it.
     """
     yield from _read(path, lambda fields, name: to_labelled(fields, labels))
+
+
+def read_turn(line: str) -> Turn:
+    """The turn that a line of JSON holds; `CauserieError` says why it holds none."""
+    try:
+        return turn_of(parse(line))
+    except RecordError as bad:
+        raise CauserieError(f"no turn: {bad}") from None
 
 
 def _read(

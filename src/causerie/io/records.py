@@ -108,7 +108,7 @@ def _exchange_turns(fields: Mapping[str, object]) -> tuple[Turn, ...]:
         for index, item in enumerate(items)
     ]
     try:
-        last = _turn(response)
+        last = turn_of(response)
     except RecordError as bad:
         raise RecordError(f"response: {bad}") from None
     return (*_each("context turn", spoken), last)
@@ -118,13 +118,14 @@ def _each(name: str, items: Sequence[object]) -> list[Turn]:
     turns = []
     for index, item in enumerate(items):
         try:
-            turns.append(_turn(item))
+            turns.append(turn_of(item))
         except RecordError as bad:
             raise RecordError(f"{name} {index}: {bad}") from None
     return turns
 
 
-def _turn(item: object) -> Turn:
+def turn_of(item: object) -> Turn:
+    """One turn, as `turns` has them; raises `RecordError`."""
     if not isinstance(item, dict):
         raise RecordError(f"must be an object, not {type(item).__name__}")
     speaker = text(item.get("speaker"), "speaker")

@@ -1,0 +1,74 @@
+"""An odes classifier on a tiny encoder, and logs in which swearing costs stars."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from causerie import Engines, Settings
+from causerie.metrics.odes.classifier import Classifier
+from causerie.metrics.odes.config import OdesConfig
+from causerie.models.artifact import Artifact
+
+
+@pytest.fixture(scope="session")
+def engines(tiny_bert: Path) -> Engines:
+    return Engines(Settings(encoder=str(tiny_bert), device="cpu"))
+
+
+@pytest.fixture(scope="session")
+def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Untrained: its signals mean nothing, but some fire and some do not."""
+    torch.manual_seed(5)
+    config = OdesConfig(tuning="frozen", width=8)
+    classifier = Classifier(engines.encoder, config)
+    with torch.no_grad():
+        classifier.head.classes.weight.mul_(3)
+        classifier.head.classes.bias.fill_(-1.5)
+    artifact = Artifact(
+        metric="odes",
+        backbone=engines.encoder.name,
+        backbone_sha256=engines.encoder.sha256,
+        options=asdict(config),
+        network={f"head.{key}": t for key, t in classifier.head.state_dict().items()},
+        statistics={},
+        card="",
+        licence="",
+    )
+    folder = tmp_path_factory.mktemp("odes") / "odes"
+    artifact.save(folder)
+    return folder
+
+
+def record(number: int, rng: Random) -> dict[str, Any]:
+    """A dialogue of three to six pairs; the gladder the user, the better the rating."""
+    glad = rng.random()
+    happy, sad = ("that is great", "i love it", "wonderful"), ("awful", "i hate this", "bad")
+    turns = []
+    for _ in range(rng.randint(3, 6)):
+        said = rng.choice(happy if rng.random() < glad else sad)
+        turns += [
+            {"speaker": "user", "text": f"{said} {rng.choice('abcdefgh')}"},
+            {"speaker": "bot", "text": rng.choice(["tell me more", "i like cats", "okay"])},
+        ]
+    return {
+        "id": f"d{number}",
+        "turns": turns,
+        "rating": round(1 + 4 * glad),
+        "date": f"2026-03-{1 + number % 12:02d}",
+        "bot": f"bot{number % 3}",
+    }
+
+
+@pytest.fixture(scope="session")
+def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = Random(0)
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    path.write_text("\n".join(json.dumps(record(n, rng)) for n in range(60)))
+    return path
