@@ -13,6 +13,7 @@ from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, OTHER
 from causerie.metrics.odes.templates import Grammar, Template, parse, shipped, vary
 from causerie.metrics.odes.train import examples
+from causerie.text import words
 
 FILE = """
 # a remark
@@ -68,6 +69,8 @@ def test_templates_are_learned_or_tested_and_every_class_is_both() -> None:
     for part in (learned, tested):
         assert set().union(*(one.labels for one in part)) == set(CLASSES)
     assert 0.1 < len(tested) / len(learned) < 0.4
+    learned_words = {tuple(words(one.utterance.text)) for one in learned}
+    assert learned_words.isdisjoint(tuple(words(one.utterance.text)) for one in tested)
     assert examples(OdesConfig(utterances=4)) == (learned, tested)
     assert examples(OdesConfig(utterances=4, seed=1)) != (learned, tested)
 

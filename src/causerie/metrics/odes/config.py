@@ -28,7 +28,7 @@ class OdesConfig:
     width: int = 128
     """Of the hidden layer that stands on the encoder."""
     dropout: float = 0.3
-    utterances: int = 12
+    utterances: int = 6
     """Of each template at most."""
     folds: int = 5
     """One template in so many is kept for testing."""

@@ -20,6 +20,7 @@ from causerie.metrics.odes.signals import CLASSES, THRESHOLD
 from causerie.metrics.odes.templates import Utterance, fold_of, shipped
 from causerie.metrics.trained import TrainingRun, card
 from causerie.models.artifact import Artifact
+from causerie.text import words
 from causerie.training.loop import Task, fit
 from causerie.training.vectors import FixedVectors, LearnedVectors
 
@@ -44,14 +45,19 @@ class Example:
 
 
 def examples(config: OdesConfig) -> tuple[list[Example], list[Example]]:
-    """Utterances of the templates to train on, and of those that are kept for testing."""
+    """Utterances of the templates to train on, and of those that are kept for testing.
+
+    Two templates may meet in the same words: those are not tested.
+    """
     grammar = shipped()
     parts: tuple[list[Example], list[Example]] = ([], [])
     for index, template in enumerate(grammar.templates):
         made = grammar.utterances(template, config.utterances, config.seed)
         held_out = fold_of(index, config.folds) == 0
         parts[held_out].extend(Example(utterance, template.labels) for utterance in made)
-    return parts
+    learned, tested = parts
+    known = {tuple(words(one.utterance.text)) for one in learned}
+    return learned, [one for one in tested if tuple(words(one.utterance.text)) not in known]
 
 
 def labels_of(some: Sequence[Example]) -> NDArray[np.bool_]:
