@@ -4,12 +4,13 @@
 #                          docs/results.md and docs/results.html
 # make density DATA=folder density on human dialogues, judged and adversarial sets, beside baselines
 #                          that it trains first (half an hour); fills docs/density.md
+# make ratings DATA=folder odes and rating models on rated logs; fills docs/ratings-results.md
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density bench-engines clean
+.PHONY: demo test lint bench density ratings bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -39,6 +40,11 @@ density: $(STAMP)
 	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
 	cp bench-results/density/density.md docs/density.md
 	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
+
+ratings: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with rated/ and odes/: make ratings DATA=folder"; exit 2; }
+	$(BIN)/python benchmarks/ratings_report.py "$(DATA)" bench-results/ratings
+	cp bench-results/ratings/ratings-results.md docs/ratings-results.md
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

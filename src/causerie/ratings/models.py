@@ -131,7 +131,7 @@ class Mean(RatingModel):
         return np.full((len(examples), 1), self._value)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"value": torch.tensor([self._value])}
+        return {"value": torch.tensor([self._value], dtype=torch.float64)}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         self._value = float(tensors["value"])
