@@ -124,12 +124,14 @@ def main() -> None:
     engines = Engines()
     odes = load("odes", engines)
     assert isinstance(odes, Odes)
+    intents = dream(odes, options.data / "odes/dream_intents.jsonl.gz")
+    abuse = convabuse(odes, options.data / "odes/convabuse.jsonl.gz")
     parts = [
         "# Ratings: what was measured\n\nMade by `make ratings DATA=folder`. The paper's Alexa "
         "conversations, their ratings and its ODES annotations are private: these are other logs, "
         "and the paper's numbers (docs/reproduced.md) cannot be checked on them.\n",
-        f"## odes on DREAM's intents\n\n{dream(odes, options.data / 'odes/dream_intents.jsonl.gz')}\n",
-        f"## odes on ConvAbuse\n\n{convabuse(odes, options.data / 'odes/convabuse.jsonl.gz')}\n",
+        f"## odes on DREAM's intents\n\n{intents}\n",
+        f"## odes on ConvAbuse\n\n{abuse}\n",
         "## Models (tables 2 and 3)\n",
     ]
     for name, without in LOGS.items():

@@ -41,6 +41,7 @@ OWN = {
     "fed": {"language model"},
     "length": set(),
     "meteor": {"references"},
+    "odes": {"encoder"},
     "overlap": set(),
     "rouge": {"references"},
     "turns": set(),
