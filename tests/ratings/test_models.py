@@ -165,31 +165,24 @@ def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
     assert (outcomes[:, 1] - outcomes[:, 0]).mean() == pytest.approx(-0.9, abs=0.35)
 
 
-def test_transfer_keeps_what_was_learned_and_adds_heads() -> None:
-    model = CfLstm(target("rating"), SMALL, FEATURES)
+def test_transfer_trains_new_heads_first_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, more = CfLstm(target("rating"), SMALL, FEATURES), examples(60, treatments=3)
     model.fit(examples(60))
-    before = {name: tensor.clone() for name, tensor in model.tensors().items()}
-    kept: list[dict[str, torch.Tensor]] = []
-
-    class Watched(CfLstm):
-        def fit(self, some: object) -> None:
-            super().fit(some)  # type: ignore[arg-type]
-            kept.append({n: t.clone() for n, t in self.tensors().items()})
-
-    import causerie.ratings.models as room
-
-    original, room.CfLstm = room.CfLstm, Watched  # type: ignore[misc]
-    try:
-        larger = model.transferred(3, examples(60, treatments=3))
-    finally:
-        room.CfLstm = original  # type: ignore[misc]
-    assert larger.outcomes(examples(3)).shape == (3, 3)
-    for name, tensor in before.items():  # frozen while the new head learned, then tuned
-        torch.testing.assert_close(kept[0][name], tensor)
-    tuned = larger.tensors()
-    assert any(not torch.equal(tuned[name], before[name]) for name in before)
+    learned = model.tensors()
+    with monkeypatch.context() as patch:
+        patch.setattr(CfLstm, "fine_tune", lambda self, some: None)
+        added = model.transferred(3, more)
+    fresh = CfLstm(target("rating"), SMALL, FEATURES, 3).tensors()
+    for name, tensor in added.tensors().items():
+        if name in learned:
+            torch.testing.assert_close(tensor, learned[name])
+        else:
+            assert not torch.equal(tensor, fresh[name])
+    assert added.outcomes(more[:3]).shape == (3, 3)
+    tuned = model.transferred(3, more).tensors()
+    assert any(not torch.equal(tuned[name], learned[name]) for name in learned)
     with pytest.raises(CauserieError, match="has 2 treatments already"):
-        model.transferred(2, examples(60))
+        model.transferred(2, more)
 
 
 def test_masking_makes_low_prefixes_and_as_many_good_ones_of_their_lengths() -> None:

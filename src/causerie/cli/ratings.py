@@ -230,7 +230,7 @@ def evaluate(
     from causerie.ratings.models import MODELS, ModelConfig
     from causerie.ratings.predictor import FitOptions
 
-    if unknown := sorted(set(_names(models)) - MODELS.keys()):
+    if unknown := sorted(set(_names(models)) - set(MODELS)):
         raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
     read = _read(log, scale, system, without, least, limit=limit, seed=seed)
     engines = _engines(encoder, lm, threads, models_dir, offline)

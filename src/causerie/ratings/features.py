@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -229,10 +229,15 @@ class Kept:
         with self._open() as connection, connection:
             connection.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB)")
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """The values of those keys that have one."""
+        found = {}
         with self._open() as connection:
-            row = connection.execute("SELECT value FROM kept WHERE key = ?", (key,)).fetchone()
-        return None if row is None else bytes(row[0])
+            for key in keys:
+                row = connection.execute("SELECT value FROM kept WHERE key = ?", (key,)).fetchone()
+                if row is not None:
+                    found[key] = bytes(row[0])
+        return found
 
     def put(self, values: dict[str, bytes]) -> None:
         with self._open() as connection, connection:
@@ -267,11 +272,10 @@ class Extractor:
 
     def _group(self, group: Group, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
         keys = [content_key(group.signature, pairs) for pairs in dialogues]
-        known = {key: self._kept.get(key) for key in set(keys)} if self._kept else {}
+        known = self._kept.get(keys) if self._kept else {}
         values = {
             key: np.frombuffer(raw, dtype=np.float32).reshape(-1, len(group.features))
             for key, raw in known.items()
-            if raw is not None
         }
         new = {k: p for k, p in zip(keys, dialogues, strict=True) if k not in values}
         for chunk in _chunks(list(new.items()), CHUNK):

@@ -40,7 +40,14 @@ class Batch:
         )
 
 
-class Long(nn.Module):
+class Body(nn.Module):
+    """Turns a batch of dialogues into vectors."""
+
+    width: int
+    """Of the vectors."""
+
+
+class Long(Body):
     """Nothing but how long the dialogue is: a sentinel."""
 
     width = 1
@@ -49,7 +56,7 @@ class Long(nn.Module):
         return torch.log1p(batch.lengths.float()).unsqueeze(1)
 
 
-class Summarised(nn.Module):
+class Summarised(Body):
     """The dialogue-level MLP: fixed values of the sequence of pairs (section 3.2)."""
 
     def __init__(self, features: int, width: int, dropout: float) -> None:
@@ -64,7 +71,7 @@ class Summarised(nn.Module):
         return hidden
 
 
-class Recurrent(nn.Module):
+class Recurrent(Body):
     """The dialogue-level LSTM: its state after the last pair is the representation Φ."""
 
     def __init__(self, features: int, width: int, dropout: float) -> None:
@@ -82,7 +89,7 @@ class Recurrent(nn.Module):
         return hidden
 
 
-class Read(nn.Module):
+class Read(Body):
     """The end-to-end transformer: the text, as far as it fits the encoder's window."""
 
     def __init__(self, vectors: Vectors, dimension: int, width: int, dropout: float) -> None:
@@ -99,10 +106,10 @@ class Read(nn.Module):
 class Outcomes(nn.Module):
     """A body with one head per treatment; a model without treatments has one head."""
 
-    def __init__(self, body: nn.Module, heads: int, width: int, outputs: int) -> None:
+    def __init__(self, body: Body, heads: int, width: int, outputs: int) -> None:
         super().__init__()
         self.body = body
-        self.heads = nn.ModuleList(head(int(body.width), width, outputs) for _ in range(heads))
+        self.heads = nn.ModuleList(head(body.width, width, outputs) for _ in range(heads))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Representations Φ, and outcomes under every treatment: (rows, heads, outputs)."""
