@@ -8,13 +8,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from causerie import Engines, Settings
+from causerie.metrics.odes import SIGNALS, Utterance
 from causerie.metrics.odes.classifier import Classifier
 from causerie.metrics.odes.config import OdesConfig
 from causerie.models.artifact import Artifact
+
+SAID = ("that is great", "i love it", "wonderful", "awful", "i hate this", "bad")
+LETTERS = "abcdefgh"
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +29,14 @@ def engines(tiny_bert: Path) -> Engines:
 
 @pytest.fixture(scope="session")
 def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Untrained: its signals mean nothing, but some fire and some do not."""
+    """Untrained: its signals mean nothing, but about one utterance in seven gives one."""
     torch.manual_seed(5)
     config = OdesConfig(tuning="frozen", width=8)
     classifier = Classifier(engines.encoder, config)
     with torch.no_grad():
-        classifier.head.classes.weight.mul_(3)
-        classifier.head.classes.bias.fill_(-1.5)
+        said = [Utterance(f"{text} {letter}", "okay") for text in SAID for letter in LETTERS]
+        odds = np.log(1 / classifier.probabilities(said)[:, : len(SIGNALS)].max(1) - 1)
+        classifier.head.classes.bias += float(np.quantile(odds, 1 / 7))
     artifact = Artifact(
         metric="odes",
         backbone=engines.encoder.name,
@@ -49,12 +55,12 @@ def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> P
 def record(number: int, rng: Random) -> dict[str, Any]:
     """A dialogue of three to six pairs; the gladder the user, the better the rating."""
     glad = rng.random()
-    happy, sad = ("that is great", "i love it", "wonderful"), ("awful", "i hate this", "bad")
+    happy, sad = SAID[:3], SAID[3:]
     turns = []
     for _ in range(rng.randint(3, 6)):
         said = rng.choice(happy if rng.random() < glad else sad)
         turns += [
-            {"speaker": "user", "text": f"{said} {rng.choice('abcdefgh')}"},
+            {"speaker": "user", "text": f"{said} {rng.choice(LETTERS)}"},
             {"speaker": "bot", "text": rng.choice(["tell me more", "i like cats", "okay"])},
         ]
     return {

@@ -211,7 +211,7 @@ def test_the_commands(
     assert "| cf-lstm | original treatments | inverted |" in table
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)
-    assert "any signal" in effects
+    assert "| placebo treatment | 0" in effects
     assert "causal only if" in (tmp_path / "effects" / "effect.md").read_text()
     days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t.svg"), *kept)
     assert "2026-03-12\t5\t" in days

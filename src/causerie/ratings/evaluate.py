@@ -51,6 +51,8 @@ class Quality:
     """One run of a cross-validation."""
 
     pearson: float
+    """Of predictions and ratings within a fold, averaged over folds: between folds, predictions
+    differ by what else was fitted on."""
     trend: Trend
     binary: float
     """Accuracy of telling low ratings, at probability ½."""
@@ -95,7 +97,7 @@ def evaluate(
             fold = folds_of(dialogues, seed, by_bot=by_bot)
             held, examples = _held_out(dialogues, raw, fold, extractor, engines, chosen)
             treated = float(np.mean([one.treatment > 0 for one in examples]))
-            found.setdefault(name, []).append(_quality(held, dialogues, ratings))
+            found.setdefault(name, []).append(_quality(held, dialogues, ratings, fold))
     lows = [is_low(rating) for rating in ratings]
     classes = Counter(map(five_class, ratings))
     return Evaluation(
@@ -157,12 +159,16 @@ def _held_out(
 
 
 def _quality(
-    held: Held, dialogues: Sequence[RatedDialogue], ratings: NDArray[np.float64]
+    held: Held,
+    dialogues: Sequence[RatedDialogue],
+    ratings: NDArray[np.float64],
+    fold: NDArray[np.int64],
 ) -> Quality:
+    within = [pearson(held.rating[fold == n], ratings[fold == n]) for n in np.unique(fold)]
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
     return Quality(
-        pearson(held.rating, ratings),
+        float(np.mean(within)),
         trend([one.day for one in dialogues], ratings.tolist(), held.rating.tolist()),
         float(((held.low > 0.5) == low).mean()),
         float((held.five == five).mean()),
