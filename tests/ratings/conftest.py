@@ -31,7 +31,7 @@ def engines(tiny_bert: Path) -> Engines:
 def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Untrained: its signals mean nothing, but about one utterance in seven gives one."""
     torch.manual_seed(5)
-    config = OdesConfig(tuning="frozen", width=8)
+    config = OdesConfig(width=8, hidden=8)
     classifier = Classifier(engines.encoder, config)
     with torch.no_grad():
         said = [Utterance(f"{text} {letter}", "okay") for text in SAID for letter in LETTERS]

@@ -86,13 +86,14 @@ def test_each_head_learns_only_from_its_own_treatment() -> None:
 
 def test_eq_5_by_hand() -> None:
     net, batch = network(2), Batch.of(examples(12))
-    phi, outcomes = net(batch)
+    with torch.inference_mode():
+        phi, outcomes = net(batch)
     treated = batch.treatments == 1
     errors = [
         ((3 + outcomes[rows, t, 0] - batch.ratings[rows]) ** 2).mean()
         for t, rows in enumerate((~treated, treated))
     ]
-    apart = transport(torch.cdist(phi[~treated], phi[treated]).detach().numpy())
+    apart = transport(torch.cdist(phi[~treated], phi[treated]).numpy())
     found = loss(phi, outcomes, batch, target("rating"), 0.5)
     assert float(found) == pytest.approx(float(sum(errors)) + 0.5 * apart, rel=1e-4)
 

@@ -131,7 +131,7 @@ class Linear:
 def ridge(x: Array, y: Array) -> Linear:
     """Least squares with squared weights penalised, the intercept not."""
     design, penalty = _design(x)
-    weights = np.linalg.solve(design.T @ design + penalty, design.T @ y)
+    weights: Array = np.linalg.solve(design.T @ design + penalty, design.T @ y)
     return Linear(weights, logistic=False)
 
 

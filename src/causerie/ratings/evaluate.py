@@ -139,7 +139,7 @@ def _held_out(
     seen: dict[int, Example] = {}
     for number in np.unique(fold):
         inside, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        standard = Standard.of(extractor.features, [raw[i] for i in inside])
+        standard = Standard.of(extractor.features, [raw[i] for i in inside.tolist()])
         preparation = Preparation(extractor, standard, options.treatments)
         examples = examples_of(preparation, dialogues, raw)
         models = new_models(options, len(extractor.features), engines)

@@ -12,7 +12,7 @@ from causerie.errors import CauserieError
 from causerie.ratings.features import Floats
 from causerie.ratings.pairs import TurnPair, turn_pairs
 from causerie.ratings.predictor import RatingPredictor
-from causerie.ratings.treatments import fired_signals, names_of
+from causerie.ratings.treatments import signals_in
 
 LIMIT = 0.5
 """A probability of a low rating above it is an alarm."""
@@ -77,4 +77,4 @@ class RatingMonitor:
     def _signals(self, pair: TurnPair, row: Floats) -> tuple[str, ...]:
         if pair.response is not None:  # the user's part was told when it came
             return ()
-        return names_of(fired_signals(self._predictor.preparation.signals(row))[0].tolist())
+        return signals_in(self._predictor.preparation.signals(row))

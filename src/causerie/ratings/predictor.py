@@ -18,7 +18,7 @@ from causerie.ratings.features import FAST, Extractor, Feature, Floats, Kept, St
 from causerie.ratings.models import CfLstm, ModelConfig, Neural, RatingModel, build
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.targets import TARGETS
-from causerie.ratings.treatments import Treatments, fired_signals, names_of
+from causerie.ratings.treatments import Treatments, signals_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class RatingPredictor:
                 int(five[i]),
                 one.treatment,
                 tuple(under[i].tolist()) if rating.heads > 1 else (),
-                names_of(fired_signals(self.preparation.signals(raw[i])).any(0).tolist()),
+                signals_in(self.preparation.signals(raw[i])),
             )
             for i, one in enumerate(examples)
         ]

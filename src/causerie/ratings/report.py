@@ -36,7 +36,7 @@ def effects_of(
 ) -> EffectReport:
     """Doubly robust effects; of a single signal against the dialogues without any."""
     fired = [fired_signals(preparation.signals(rows)) for rows in raw]
-    any_signal = [f[:, : len(SIGNALS)].any(1) for f in fired]
+    any_signal = [np.any(f[:, : len(SIGNALS)], axis=1) for f in fired]
     effects: dict[str, Effect] = {}
     too_few: dict[str, str] = {}
     refutations: list[Refutation] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,7 @@ def fired_signals(probabilities: Floats) -> NDArray[np.bool_]:
     return fired
 
 
-def names_of(fired: Sequence[bool]) -> tuple[str, ...]:
-    """The signals among classes that fire: `other` is none."""
-    pairs = zip(CLASSES, fired, strict=True)
-    return tuple(name for name, yes in pairs if yes and name in SIGNALS)
+def signals_in(probabilities: Floats) -> tuple[str, ...]:
+    """The signals that fire in any of the rows; `other` is none."""
+    fired = fired_signals(probabilities)
+    return tuple(name for place, name in enumerate(SIGNALS) if bool(fired[:, place].any()))

@@ -14,7 +14,7 @@ from causerie import CauserieError, Dialogue, Engines, Settings, Turn, load
 from causerie.cli import app
 from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes import CLASSES, OTHER, Odes, Utterance
-from causerie.metrics.odes.classifier import Classifier
+from causerie.metrics.odes.classifier import SignalHead, read
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.train import Example, f1_scores, labels_of
 from causerie.metrics.trained import TrainingRun
@@ -26,16 +26,20 @@ def engines(tiny_bert: Path) -> Engines:
 
 
 @pytest.fixture(scope="module")
-def trained(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Odes:
-    folder = tmp_path_factory.mktemp("odes")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("odes") / "training"
+
+
+@pytest.fixture(scope="module")
+def trained(engines: Engines, training: Path) -> Odes:
     run = TrainingRun(
-        config=OdesConfig(tuning="frozen", utterances=1, width=8, epochs=1, batch=64),
-        data=(), valid=(), folder=folder / "training",
+        config=OdesConfig(utterances=1, width=8, hidden=8, epochs=4, learning_rate=1e-2),
+        data=(), valid=(), folder=training,
     )  # fmt: skip
     artifact, results = Odes.train(engines, run)
     assert "macro F1 on held-out templates" in results
-    artifact.save(folder / "artifact")
-    loaded = load("odes", engines, artifact=str(folder / "artifact"))
+    artifact.save(training.with_name("artifact"))
+    loaded = load("odes", engines, artifact=str(training.with_name("artifact")))
     assert isinstance(loaded, Odes)
     return loaded
 
@@ -55,16 +59,45 @@ def test_labels_are_by_class_and_may_be_several() -> None:
     assert {CLASSES[i] for i in np.flatnonzero(row)} == {"insult", "critique"}
 
 
-def test_no_turn_before_is_a_vector_of_zeros(engines: Engines) -> None:
+def test_what_is_read_of_an_utterance(engines: Engines) -> None:
+    encoder = engines.encoder
+    first, second = read(encoder, [Utterance("hello you", None), Utterance("hello", "who?")])
+    (tokens,) = encoder.tokens([(("hello you",),)])
+    size = encoder.dimension**0.5
+
+    def scaled(vector: np.ndarray) -> np.ndarray:
+        return size * vector / np.linalg.norm(vector)
+
+    np.testing.assert_allclose(first.tokens, [scaled(v) for v in tokens.vectors], rtol=1e-4)
+    np.testing.assert_allclose(first.whole, scaled(tokens.vectors.mean(0)), rtol=1e-4)
+    (words,) = encoder.word_vectors(["hello you"])
+    np.testing.assert_allclose(first.words, scaled(words.mean(0)), rtol=1e-4)
+    assert not first.before.any()
+    np.testing.assert_allclose(
+        second.before, scaled(encoder.encode([(("who?",),)], "mean")[0]), rtol=1e-4
+    )
+
+
+def test_the_head_takes_the_strongest_pattern_whatever_the_padding(engines: Engines) -> None:
     torch.manual_seed(0)
-    classifier = Classifier(engines.encoder, OdesConfig(width=8))
-    (p,) = classifier.probabilities([Utterance("hello", None)])
-    said = torch.from_numpy(engines.encoder.encode([(("hello",),)], "mean"))
+    head = SignalHead(engines.encoder.dimension, OdesConfig(width=4, hidden=4)).eval()
+    some = read(engines.encoder, [Utterance("a b c d e f g h", "x"), Utterance("a", None)])
     with torch.inference_mode():
-        expected = torch.sigmoid(classifier.head(said, torch.zeros_like(said)))[0]
-    np.testing.assert_allclose(p, expected, rtol=1e-5)
-    (q,) = classifier.probabilities([Utterance("hello", "who are you?")])
-    assert not np.allclose(p, q)
+        together = head(some)
+        torch.testing.assert_close(together[1], head(some[1:])[0], rtol=1e-5, atol=1e-6)
+        rows = torch.cat([torch.zeros(1, len(some[0].whole)), some[0].tokens])
+        rows = torch.cat([rows, torch.zeros(1, len(some[0].whole))])
+        kernel, bias = head.patterns.weight, head.patterns.bias
+        found = [
+            max(
+                float(torch.nn.functional.gelu((kernel[k] * rows[i : i + 3].T).sum() + bias[k]))
+                for i in range(len(rows) - 2)
+            )
+            for k in range(4)
+        ]
+        seen = torch.cat([torch.tensor(found), some[0].whole, some[0].words, some[0].before])
+        expected = head.classes(torch.nn.functional.gelu(head.hidden(seen)))
+    torch.testing.assert_close(together[0], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_probabilities_do_not_depend_on_the_batch(trained: Odes) -> None:
@@ -98,15 +131,11 @@ def test_scores_are_of_users_with_the_turn_before(trained: Odes) -> None:
     assert nothing[0].reason == "no turn of a user to read"
 
 
-@pytest.mark.slow
-def test_an_adapter_is_trained_and_kept(engines: Engines, tmp_path: Path) -> None:
-    config = OdesConfig(rank=4, utterances=1, width=16, epochs=3, learning_rate=5e-3)
-    run = TrainingRun(config=config, data=(), valid=(), folder=tmp_path)
-    artifact, _ = Odes.train(engines, run)
-    assert any("lora" in name for name in artifact.network)
-    log = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+def test_training_lowers_the_loss(trained: Odes, training: Path) -> None:
+    log = [json.loads(line) for line in (training / "metrics.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if "loss" in entry]
-    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:2])
+    assert np.mean(losses[-5:]) < 0.6 * losses[0]
+    assert set(trained.artifact.part("head")) == set(trained.classifier.head.state_dict())
 
 
 def test_labelled_utterances(tmp_path: Path) -> None:
@@ -128,7 +157,7 @@ def test_labelled_utterances(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"folds": 1}, {"dropout": 1.0}, {"tuning": "some"}])
+@pytest.mark.parametrize("wrong", [{"folds": 1}, {"dropout": 1.0}, {"width": 0}])
 def test_settings_that_cannot_be(wrong: dict[str, object]) -> None:
     with pytest.raises(CauserieError):
         OdesConfig(**wrong)  # type: ignore[arg-type]

@@ -1,85 +1,115 @@
-"""The classifier: an encoder that reads both turns, each by itself, and a small network."""
+"""The classifier: an encoder that stays as it is, and a small network on its token vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
+from causerie.engines.tuning import Tuning
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES
 from causerie.metrics.odes.templates import Utterance
-from causerie.training.vectors import Vectors
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder, Floats
     from causerie.models.artifact import Artifact
 
-CHUNK = 4096
-"""Utterances that the small network takes at a time."""
+CHUNK = 512
+"""Utterances that are read and classified at a time."""
+ABSENT = -1e4
+"""Of a pattern where there is no token."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reading:
+    """What the encoder makes of an utterance; every vector has length √dimension."""
+
+    tokens: Tensor
+    """(tokens, dimension), each in the light of the others."""
+    whole: Tensor
+    """Their mean."""
+    words: Tensor
+    """Mean of the tokens by themselves, which tells "ask" from "answer" better."""
+    before: Tensor
+    """The turn before; zeros if there is none."""
+
+
+def read(encoder: Encoder, utterances: Sequence[Utterance]) -> list[Reading]:
+    """Read each utterance and the turn before it."""
+    texts = list(dict.fromkeys(utterance.text for utterance in utterances))
+    known = dict(zip(texts, encoder.tokens([((text,),) for text in texts]), strict=True))
+    static = dict(zip(texts, encoder.word_vectors(texts), strict=True))
+    turns = list(dict.fromkeys(u.before for u in utterances if u.before))
+    spoken = dict(zip(turns, encoder.encode([((turn,),) for turn in turns], "mean"), strict=True))
+    nothing = np.zeros(encoder.dimension, dtype=np.float32)
+    return [
+        Reading(
+            _scaled(known[u.text].vectors),
+            _scaled(known[u.text].vectors.mean(0)),
+            _scaled(static[u.text].mean(0) if len(static[u.text]) else nothing),
+            _scaled(spoken[u.before] if u.before else nothing),
+        )
+        for u in utterances
+    ]
+
+
+def _scaled(vectors: Floats) -> Tensor:
+    units = functional.normalize(torch.from_numpy(np.array(vectors)), dim=-1)
+    return vectors.shape[-1] ** 0.5 * units
 
 
 class SignalHead(nn.Module):
-    """One logit per class from the vectors of the utterance, of the turn before, and both."""
+    """One logit per class: patterns of three tokens, wherever they are, and the whole."""
 
-    def __init__(self, dimension: int, width: int, dropout: float) -> None:
+    def __init__(self, dimension: int, config: OdesConfig) -> None:
         super().__init__()
-        self.hidden = nn.Linear(3 * dimension, width)
-        self.dropout = nn.Dropout(dropout)
-        self.classes = nn.Linear(width, len(CLASSES))
+        self.patterns = nn.Conv1d(dimension, config.width, 3, padding=1)
+        self.hidden = nn.Linear(config.width + 3 * dimension, config.hidden)
+        self.classes = nn.Linear(config.hidden, len(CLASSES))
+        self.lose_some = nn.Dropout(config.dropout / 2)
+        self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, utterance: Tensor, before: Tensor) -> Tensor:
-        scale = utterance.shape[-1] ** 0.5
-        u, b = (scale * functional.normalize(v, dim=-1) for v in (utterance, before))
-        hidden = functional.gelu(self.hidden(torch.cat([u, b, u * b], dim=-1)))
-        logits: Tensor = self.classes(self.dropout(hidden))
+    def forward(self, readings: Sequence[Reading]) -> Tensor:
+        tokens = pad_sequence([one.tokens for one in readings], batch_first=True)
+        counts = torch.tensor([len(one.tokens) for one in readings])
+        there = torch.arange(tokens.shape[1]) < counts[:, None]
+        found = functional.gelu(self.patterns(self.lose_some(tokens).transpose(1, 2)))
+        strongest = found.masked_fill(~there[:, None], ABSENT).amax(2)
+        whole = [torch.cat([one.whole, one.words, one.before]) for one in readings]
+        seen = torch.cat([strongest, torch.stack(whole)], dim=1)
+        logits: Tensor = self.classes(self.dropout(functional.gelu(self.hidden(seen))))
         return logits
 
 
 class Classifier:
-    """Probabilities of all classes; no turn before counts as a vector of zeros."""
+    """Probabilities of all classes."""
 
     def __init__(self, encoder: Encoder, config: OdesConfig) -> None:
         self.encoder, self.config = encoder, config
-        head = SignalHead(encoder.dimension, config.width, config.dropout)
-        self.head = head.to(encoder.device).eval()
-
-    def logits(self, utterances: Sequence[Utterance], vectors: Vectors) -> Tensor:
-        said = vectors([((utterance.text,),) for utterance in utterances])
-        known = [index for index, utterance in enumerate(utterances) if utterance.before]
-        before = torch.zeros_like(said)
-        if known:
-            texts = [utterances[index].before or "" for index in known]
-            before = before.index_copy(
-                0, torch.tensor(known, device=said.device), vectors([((text,),) for text in texts])
-            )
-        logits: Tensor = self.head(said, before)
-        return logits
+        self.head = SignalHead(encoder.dimension, config).eval()
 
     def probabilities(self, utterances: Sequence[Utterance]) -> Floats:
         """One row per utterance, one column per class."""
-
-        def vectors(inputs: Sequence[tuple[tuple[str, ...], ...]]) -> Tensor:
-            encoded = self.encoder.encode(inputs, self.config.pooling)
-            return torch.from_numpy(encoded).to(self.encoder.device)
-
         parts = [torch.empty(0, len(CLASSES))]
         with torch.inference_mode():
             for start in range(0, len(utterances), CHUNK):
-                logits = self.logits(utterances[start : start + CHUNK], vectors)
-                parts.append(torch.sigmoid(logits).float().cpu())
+                readings = read(self.encoder, utterances[start : start + CHUNK])
+                parts.append(torch.sigmoid(self.head(readings)))
         probabilities: Floats = torch.cat(parts).numpy()
         return probabilities
 
 
 def restore(engines: Engines, artifact: Artifact) -> Classifier:
     """The classifier of an artifact."""
-    config = OdesConfig(**artifact.options)
-    encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
-    classifier = Classifier(encoder, config)
+    encoder = engines.tuned_encoder(artifact, Tuning("frozen"))
+    classifier = Classifier(encoder, OdesConfig(**artifact.options))
     classifier.head.load_state_dict(artifact.part("head"))
     return classifier

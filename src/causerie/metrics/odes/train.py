@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from causerie.io import Rejected, read_labelled
-from causerie.metrics.odes.classifier import Classifier, restore
+from causerie.metrics.odes.classifier import Classifier, Reading, SignalHead, read, restore
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, THRESHOLD
 from causerie.metrics.odes.templates import Utterance, fold_of, shipped
@@ -22,7 +22,6 @@ from causerie.metrics.trained import TrainingRun, card
 from causerie.models.artifact import Artifact
 from causerie.text import words
 from causerie.training.loop import Task, fit
-from causerie.training.vectors import FixedVectors, LearnedVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,44 +72,32 @@ def f1_scores(decisions: NDArray[np.bool_], labels: NDArray[np.bool_]) -> NDArra
 
 
 class Recognition(Task):
-    """Binary cross-entropy of every class."""
+    """Binary cross-entropy of every class; what the encoder makes of an utterance is fixed."""
 
-    def __init__(
-        self, classifier: Classifier, config: OdesConfig, train: list[Example], test: list[Example]
-    ) -> None:
-        self.classifier, self.config = classifier, config
-        self._train, self._test = train, test
-        learn = config.tuning != "frozen"
-        parts: dict[str, nn.Module] = {"head": classifier.head}
-        if learn:
-            parts["encoder"] = classifier.encoder.model
-        self.module = nn.ModuleDict(parts)
-        make = LearnedVectors if learn else FixedVectors
-        self._vectors = make(classifier.encoder, config.pooling)
-        self._epoch: tuple[int, list[Example]] = (-1, [])
+    def __init__(self, classifier: Classifier, train: list[Example], test: list[Example]) -> None:
+        self.classifier, self.config, self._test = classifier, classifier.config, test
+        self.module: SignalHead = classifier.head
+        readings = read(classifier.encoder, [one.utterance for one in train])
+        self._train = list(zip(readings, torch.from_numpy(labels_of(train)).float(), strict=True))
+        self._epoch: tuple[int, list[tuple[Reading, Tensor]]] = (-1, [])
 
     def __len__(self) -> int:
         """Batches in an epoch."""
         return max(1, len(self._train) // self.config.batch)
 
-    def rate(self, name: str) -> float:
-        return self.config.head_rate if name.startswith("head.") else 1.0
-
-    def batch(self, index: int) -> list[Example]:
+    def batch(self, index: int) -> list[tuple[Reading, Tensor]]:
         epoch, place = divmod(index, len(self))
         if self._epoch[0] != epoch:
             rng = random.Random(f"{self.config.seed}/{epoch}")
             self._epoch = epoch, rng.sample(self._train, len(self._train))
         return self._epoch[1][place * self.config.batch : (place + 1) * self.config.batch]
 
-    def loss(self, batch: list[Example]) -> Tensor:
-        self.classifier.encoder.model.train(self.config.tuning == "full")
-        logits = self.classifier.logits([one.utterance for one in batch], self._vectors)
-        labels = torch.from_numpy(labels_of(batch)).to(logits.device, logits.dtype)
-        return functional.binary_cross_entropy_with_logits(logits, labels)
+    def loss(self, batch: list[tuple[Reading, Tensor]]) -> Tensor:
+        readings, labels = zip(*batch, strict=True)
+        logits = self.module(readings)
+        return functional.binary_cross_entropy_with_logits(logits, torch.stack(labels))
 
     def validate(self) -> dict[str, float]:
-        self.classifier.encoder.forget()  # what it remembers is from other weights
         return {"macro F1": float(np.nanmean(measure(self.classifier, self._test)))}
 
 
@@ -125,12 +112,11 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     config: OdesConfig = run.config
     learned, tested = examples(config)
     learned += own_examples(run)
-    encoder = engines.new_encoder()
-    encoder.input.window = min(encoder.input.window, config.window)
+    encoder = engines.encoder
     torch.manual_seed(config.seed)
-    encoder.model = config.encoder_tuning.prepare(encoder.model)
     classifier = Classifier(encoder, config)
-    task = Recognition(classifier, config, learned, tested)
+    run.say(f"reading {len(learned):,} utterances")
+    task = Recognition(classifier, learned, tested)
     digest = hashlib.sha256(repr([learned, tested]).encode()).hexdigest()
     fit(
         task,
@@ -140,16 +126,12 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         resume=run.resume,
         watch=run.watch,
     )
-    weights = {
-        "encoder": config.encoder_tuning.weights(encoder.model),
-        "head": classifier.head.state_dict(),
-    }
     bare = Artifact(
         metric="odes",
         backbone=encoder.name,
         backbone_sha256=encoder.sha256,
         options=asdict(config),
-        network={f"{part}.{key}": t for part, state in weights.items() for key, t in state.items()},
+        network={f"head.{key}": t for key, t in classifier.head.state_dict().items()},
         statistics={},
         card="",
         licence=run.licence,
@@ -163,8 +145,8 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         "backbone (SHA-256)": encoder.sha256[:12],
     }
     about = (
-        f"A classifier of users' utterances (tuning `{config.tuning}` of {encoder.name}), learned "
-        "from the templates in `metrics/odes/utterances.txt`; one template in "
+        f"A classifier of users' utterances, a small network on {encoder.name}, learned from the "
+        "templates in `metrics/odes/utterances.txt`; one template in "
         f"{config.folds} was kept for testing."
     )
     text = card(
