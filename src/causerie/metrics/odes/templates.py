@@ -146,8 +146,3 @@ def _lines(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
             section = line[1:-1]
         elif line and not line.startswith("#"):
             yield section, line
-
-
-def fold_of(index: int, folds: int) -> int:
-    """In which part of a cross-validation the template of that number is: neighbours differ."""
-    return index % folds

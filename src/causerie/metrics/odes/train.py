@@ -17,7 +17,7 @@ from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes.classifier import Classifier, Reading, SignalHead, read, restore
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, THRESHOLD
-from causerie.metrics.odes.templates import Utterance, fold_of, shipped
+from causerie.metrics.odes.templates import Utterance, shipped
 from causerie.metrics.trained import TrainingRun, card
 from causerie.models.artifact import Artifact
 from causerie.text import words
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
-    "Learned from templates: what real users say is measured elsewhere (docs/ratings.md).",
+    "Learned from templates: docs/ratings-results.md says how it fares with real users.",
     "It judges one utterance and the turn before it; what was said earlier is not seen.",
 )
 
@@ -52,7 +52,7 @@ def examples(config: OdesConfig) -> tuple[list[Example], list[Example]]:
     parts: tuple[list[Example], list[Example]] = ([], [])
     for index, template in enumerate(grammar.templates):
         made = grammar.utterances(template, config.utterances, config.seed)
-        held_out = fold_of(index, config.folds) == 0
+        held_out = index % config.folds == 0  # some of every class: they stand together
         parts[held_out].extend(Example(utterance, template.labels) for utterance in made)
     learned, tested = parts
     known = {tuple(words(one.utterance.text)) for one in learned}
@@ -61,7 +61,7 @@ def examples(config: OdesConfig) -> tuple[list[Example], list[Example]]:
 
 def labels_of(some: Sequence[Example]) -> NDArray[np.bool_]:
     """One row per example, one column per class."""
-    return np.array([[name in one.labels for name in CLASSES] for one in some]).reshape(-1, 14)
+    return np.array([[name in one.labels for name in CLASSES] for one in some], dtype=bool)
 
 
 def f1_scores(decisions: NDArray[np.bool_], labels: NDArray[np.bool_]) -> NDArray[np.float64]:

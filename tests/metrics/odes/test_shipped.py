@@ -1,0 +1,46 @@
+"""The artifact that comes with causerie, on the examples of the paper's table 1 and their like."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from causerie import load
+from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
+from causerie.models.artifact import load_artifact
+
+SAID = {
+    "disinterest": ("I really couldn't care less.", "Did you know that otters sleep?"),
+    "critique": ("You are really a very stupid bot.", "Who do you think will win?"),
+    "not_understand": ("I don't know what genre means.", "What is your favorite genre?"),
+    "topic_switch_request": ("Can we talk about something else?", "Who is your favorite actor?"),
+    "topic_switch_rejection": ("No, I want to keep talking about music.", "Do you like sports?"),
+    "repeat_request": ("Could you say that again?", "Would you rather climb the tower?"),
+    "stop_request": ("Please stop I need to go to bed.", "I just love talking about music."),
+    "insult": ("you are so ugly and i hate you", "Wow, that's a lot!"),
+    "compliment": ("That's really interesting.", "Did you know that he is only 12 years old?"),
+    "calls_out_repetition": ("You already asked me that question twice.", "Your favorite team?"),
+    "calls_out_contradiction": ("You just said you had a cat.", "I don't have any pets."),
+    "system_not_understand": ("That's not what I said.", "I like BB King too."),
+    OTHER: ("Yes, I often listen to Blackpink and BTS.", "Do you like K-Pop music?"),
+}
+NO_SIGNAL = ("my boss is so stupid", "i stopped smoking last year", "i have two dogs")
+
+
+def test_the_card_says_at_least_what_was_asked_of_it() -> None:
+    macro = re.search(r"macro F1 on held-out templates \| ([\d.]+)", load_artifact("odes").card)
+    assert macro is not None
+    assert float(macro[1]) >= 0.85
+
+
+@pytest.mark.default_models
+def test_the_examples_of_the_paper(default_models: object) -> None:
+    odes = load("odes")
+    assert isinstance(odes, Odes)
+    rows = odes.probabilities([Utterance(*said) for said in SAID.values()])
+    for name, row in zip(SAID, rows, strict=True):
+        assert row[CLASSES.index(name)] > THRESHOLD, name
+    for text in NO_SIGNAL:
+        (row,) = odes.probabilities([Utterance(text, "How are you?")])
+        assert max(row[: len(SIGNALS)]) < THRESHOLD, text
