@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
     "Learned from templates: docs/ratings-results.md says how it fares with real users.",
+    "The shape of the network was chosen by these templates, which flatters it a little.",
     "It judges one utterance and the turn before it; what was said earlier is not seen.",
 )
 
