@@ -52,12 +52,12 @@ class Grammar:
         """One of the texts that a template stands for."""
 
         def piece(match: re.Match[str]) -> str:
-            """Either, perhaps, or one of a list."""
-            if match[1] is not None:
-                return rng.choice(match[1].split("|"))
-            if match[2] is not None:
-                return rng.choice(match[2].split("|")) if rng.random() < 0.5 else ""
-            return rng.choice(self.lists[match[3]])
+            either, perhaps, name = map(str, match.groups(""))
+            if either:
+                return rng.choice(either.split("|"))
+            if perhaps:
+                return rng.choice(perhaps.split("|")) if rng.random() < 0.5 else ""
+            return rng.choice(self.lists[name])
 
         while _PIECE.search(text):  # a list may be named within alternatives
             text = _PIECE.sub(piece, text)
