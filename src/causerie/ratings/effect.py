@@ -131,8 +131,8 @@ class Linear:
 def ridge(x: Array, y: Array) -> Linear:
     """Least squares with squared weights penalised, the intercept not."""
     design, penalty = _design(x)
-    weights: Array = np.linalg.solve(design.T @ design + penalty, design.T @ y)
-    return Linear(weights, logistic=False)
+    weights = np.linalg.solve(design.T @ design + penalty, design.T @ y)
+    return Linear(weights.astype(np.float64), logistic=False)
 
 
 def logistic(x: Array, treated: NDArray[np.bool_]) -> Linear:

@@ -63,7 +63,8 @@ def read(encoder: Encoder, utterances: Sequence[Utterance]) -> list[Reading]:
 
 def _scaled(vectors: Floats) -> Tensor:
     units = functional.normalize(torch.from_numpy(np.array(vectors)), dim=-1)
-    return vectors.shape[-1] ** 0.5 * units
+    scaled: Tensor = vectors.shape[-1] ** 0.5 * units
+    return scaled
 
 
 class SignalHead(nn.Module):
