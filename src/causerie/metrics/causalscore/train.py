@@ -51,7 +51,7 @@ from causerie.metrics.causalscore.questions import (
     unlabelled_items,
 )
 from causerie.metrics.trained import TrainingRun, card, quantiles_of
-from causerie.models.artifact import Artifact, load_artifact
+from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.training.annotated import AnnotatedCorpus
 from causerie.training.corpus import Corpus
 from causerie.training.log import draw_scores
@@ -314,6 +314,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         statistics={},
         card="",
         licence=run.licence,
+        encoder_of=run.init if config.fixed and run.init and shipped(run.init) else None,
     )
     run.say("measuring on validation data")
     metric = CausalScore(engines, bare)  # the weights as they are saved
