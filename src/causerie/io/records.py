@@ -20,7 +20,7 @@ _COMMON = frozenset(
 FIELDS = _COMMON | {"context", "response", "turns", "messages", "conversations"}
 """Every name that means something at the top of a record; others go to the metadata."""
 
-_ROLES: Mapping[str, Role] = {
+ROLES: Mapping[str, Role] = {
     "user": "user", "human": "user", "bot": "system", "system": "system", "assistant": "system",
 }  # fmt: skip
 """Of speakers whose names say it."""
@@ -134,7 +134,7 @@ def _turn(item: object) -> Turn:
         raise RecordError(f"must be an object, not {type(item).__name__}")
     speaker = text(item.get("speaker"), "speaker")
     said = text(item.get("text"), "text")
-    named = _ROLES.get(speaker.lower())
+    named = ROLES.get(speaker.lower())
     if len(item) == 2:  # most turns have nothing else
         return Turn(speaker, said, named)
     role = item.get("role")
