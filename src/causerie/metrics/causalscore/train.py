@@ -271,6 +271,13 @@ class Training:
             if self.own_encoder
             else self.unconditional.vectors
         )
+        if not self.own_encoder:
+            # All at once: which texts are encoded together shows in the last bits of their
+            # vectors, and a resumed run must have the same.
+            items = (*self.items, *self.valid_items, *self.free_items)
+            texts = dict.fromkeys(text for i in items for text in (*i.utterances, i.response))
+            self.run.say(f"encoding {len(texts):,} texts")
+            self.unconditional.vectors([((text,),) for text in texts])
 
     def _log_round(self, done: Round) -> None:
         self.rounds.append(done)
