@@ -138,7 +138,9 @@ def check_place(folder: Path) -> None:
 
 
 def shipped(name: str) -> Path | None:
-    """Folder of an artifact that comes with causerie."""
+    """Folder of an artifact that comes with causerie; a path is no name of one."""
+    if name in ("", ".", "..") or Path(name).name != name:
+        return None
     folder = Path(str(files("causerie").joinpath("artifacts", name)))
     return folder if (folder / CONFIG).is_file() else None
 

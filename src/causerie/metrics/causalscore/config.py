@@ -14,6 +14,11 @@ ENCODER = ("tuning", "rank", "layers", "pooling", "window")
 """Settings that say what an artifact's encoder is."""
 SHAPE = ("interaction", "width", *ENCODER)
 """Settings that must agree for weights to fit."""
+_CHOICES = {
+    "interaction": ("cross", "towers"),
+    "causes": ("annotated", "preceding two"),
+    "negatives": ("history", "matched"),
+}
 _LEAST = {
     "window": 8, "history": 2, "width": 1, "exchanges": 0, "rounds": 0, "curve": 0, "batch": 2,
     "patience": 1,
@@ -44,7 +49,7 @@ class CausalScoreConfig:
     """Of the small networks of `towers`."""
     dropout: float = 0.1
     """In the small networks."""
-    history: int = 10
+    history: int = 6
     """Turns before the response among which causes are sought: pairs grow with its square."""
     causes: Literal["annotated", "preceding two"] = "annotated"
     """Positives of the conditional classifier; `preceding two`, an ablation, needs no annotation:
@@ -73,8 +78,11 @@ class CausalScoreConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.interaction not in ("cross", "towers"):
-            raise CauserieError(f"interaction is cross or towers, not {self.interaction!r}")
+        for key, known in _CHOICES.items():
+            if getattr(self, key) not in known:
+                raise CauserieError(f"{key} is {' or '.join(known)}, not {getattr(self, key)!r}")
+        if not (self.epochs > 0 and 0 <= self.dropout < 1):
+            raise CauserieError("epochs are above 0, dropout from 0 to below 1")
         _ = self.encoder_tuning
         if not 0.5 <= self.confidence < 1:
             raise CauserieError(f"confidence is from 0.5 to below 1, not {self.confidence}")

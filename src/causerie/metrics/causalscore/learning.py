@@ -137,14 +137,21 @@ def confident(
     """New positives, as many new negatives, and what is left of the unlabelled.
 
     Positives are surer than `confidence`, the surest first; the negatives are those that the
-    classifier thinks least of among the same places, so that place says nothing about the label.
+    classifier thinks least of among utterances as far from their response, so that place says
+    nothing about the label.
     """
     if not unlabelled:
         return [], [], []
     p = classifier.probabilities([example.question for example in unlabelled])
-    order = np.argsort(-p, kind="stable")
-    count = min(int((p > confidence).sum()), int((p < 0.5).sum()))
-    high, low = set(order[:count].tolist()), set(order[len(order) - count :].tolist())
+    distances = np.array([example.distance for example in unlabelled])
+    high: set[int] = set()
+    low: set[int] = set()
+    for distance in np.unique(distances):
+        places = np.flatnonzero(distances == distance)
+        order = places[np.argsort(-p[places], kind="stable")]
+        count = min(int((p[places] > confidence).sum()), int((p[places] < 0.5).sum()))
+        high.update(order[:count].tolist())
+        low.update(order[len(order) - count :].tolist())
     positives = [_labelled(unlabelled[i], True) for i in sorted(high)]
     negatives = [_labelled(unlabelled[i], False) for i in sorted(low)]
     left = [one for i, one in enumerate(unlabelled) if i not in high and i not in low]

@@ -15,11 +15,11 @@ from causerie.errors import CauserieError
 from causerie.io import write_whole
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.classifier import (
-    CLASSIFIERS,
     CONDITIONAL,
     SECOND_ENCODER,
     UNCONDITIONAL,
     Classifier,
+    classifiers,
     dependents,
 )
 from causerie.metrics.causalscore.config import ENCODER, SHAPE, CausalScoreConfig
@@ -91,11 +91,14 @@ class Data:
         else:
             annotated, valid = annotated.split(run.config.seed)
         unseen = AnnotatedCorpus.read(run.unseen, run.say)
-        apart = annotated.without(valid.conversations | unseen.conversations)
-        if len(apart) < len(annotated):
-            run.say(f"left out {len(annotated) - len(apart):,} annotations of held-out dialogues")
-        if not all(apart.sources):
-            raise CauserieError("all conversations of a file are in the validation data")
+        held, valid = valid, valid.apart_from(unseen)
+        apart = annotated.apart_from(unseen).apart_from(valid)
+        for what, before, after in (("validation", held, valid), ("training", annotated, apart)):
+            if len(after) < len(before):
+                left = len(before) - len(after)
+                run.say(f"left out {left:,} {what} annotations that share an exchange with others")
+            if not all(after.sources):
+                raise CauserieError(f"all {what} annotations of a file are in --unseen or --valid")
         unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
         free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
         if len(free) < len(unlabelled):
@@ -115,11 +118,9 @@ class Training:
         self.start = load_artifact(run.init) if run.init else None
         if config.fixed and config.tuning != "frozen" and not self.start:
             raise CauserieError("fixed=true takes the encoder of --init, or tuning=frozen")
-        make = CLASSIFIERS[config.interaction]
         self.encoder = self._encoder(engines, "encoder")
-        self.unconditional: Classifier = make(self.encoder, config, 2)
         second = self._encoder(engines, SECOND_ENCODER) if self.own_encoder else self.encoder
-        self.conditional: Classifier = make(second, config, 3)
+        self.unconditional, self.conditional = classifiers(self.encoder, second, config)
         if self.start and self.start.metric == CausalScore.name:
             self.unconditional.head.load_state_dict(self.start.part(UNCONDITIONAL))
             self.conditional.head.load_state_dict(self.start.part(CONDITIONAL))
@@ -261,6 +262,7 @@ class Training:
             resume=self.run.resume,
             watch=self.run.watch,
         )
+        classifier.encoder.forget()  # what it remembers is from other weights
         return progress.best
 
     def _remember(self) -> None:
