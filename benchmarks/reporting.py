@@ -42,12 +42,12 @@ class Report:
         return out
 
     def part(self, title: str, file: str, *words: str) -> None:
-        """What a command writes: `file` where that is its --out, or a file in the folder."""
+        """What a command writes: a name in a folder is one of several files that it puts there."""
         made = self.work / file
         if not made.exists():
-            whole = "reproduce" in words or "causes" in words
+            out = made.parent if "/" in file else made
             scores = () if "causes" in words else ("--scores", str(self.work / "scores.sqlite"))
-            _causerie(*words, "--out", str(made if whole else made.parent), *scores)
+            _causerie(*words, "--out", str(out), *scores)
         self.add(title, made.read_text(encoding="utf-8"))
 
     def add(self, title: str, text: str) -> None:
