@@ -2,14 +2,15 @@
 # make test   set up, lint, run every test
 # make bench DATA=folder   every metric on the default judged and adversarial sets; fills
 #                          docs/results.md and docs/results.html
-# make density DATA=folder density on human dialogues, judged and adversarial sets, beside baselines
-#                          that it trains first (half an hour); fills docs/density.md
+# make density DATA=folder, make causalscore DATA=folder, make followups DATA=folder
+#                          what a metric is worth, beside baselines and ablations that are trained
+#                          first (half an hour to two hours); fills docs/METRIC-results.md
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density bench-engines clean
+.PHONY: demo test lint bench density causalscore followups bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -34,11 +35,11 @@ bench: $(STAMP)
 	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
 	cp bench-results/results.html docs/results.html
 
-density: $(STAMP)
-	@test -n "$(DATA)" || { echo "name the folder with judged/, adversarial/ and corpora/: make density DATA=folder"; exit 2; }
-	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
-	cp bench-results/density/density.md docs/density.md
-	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
+density causalscore followups: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with judged/, corpora/ and so on: make $@ DATA=folder"; exit 2; }
+	$(BIN)/python benchmarks/$@_report.py "$(DATA)" bench-results/$@
+	cp bench-results/$@/results.md docs/$@-results.md
+	for picture in bench-results/$@/*.svg; do test -e "$$picture" && cp "$$picture" docs/; done; true
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -77,7 +77,7 @@ def main() -> None:
         "Judged sets", "judged/results.md", "bench", "run", "--data", str(data),
         "--sets", "default", "--metrics", "causalscore,density,cosine",
     )  # fmt: skip
-    report.write("causalscore-results.md")
+    report.write()
 
 
 def reproduced(report: Report, data: Path, name: str, setting: str) -> None:

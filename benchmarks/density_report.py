@@ -1,4 +1,4 @@
-"""All that docs/density.md says, from data; what is there already is not made again.
+"""All that docs/density-results.md says, from data; what is there already is not made again.
 
     python benchmarks/density_report.py DATA WORK
 
@@ -84,7 +84,7 @@ def main() -> None:
         few.write_text("".join(islice(lines, 60)), encoding="utf-8")
     cross = train("cross", CROSS, few)
     rank("Context and response read together", few, f"{cross}:distance=classifier", DISTANCES)
-    report.write("density.md")
+    report.write()
 
 
 if __name__ == "__main__":

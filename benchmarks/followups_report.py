@@ -45,7 +45,7 @@ def main() -> None:
                 found = correlations(data, report.work, name, metric, made, file)
                 rows[f"{metric}, {model}, {whose}"] = found
         report.add(f"{title}: Spearman's rho", table(rows))
-    report.write("followups-results.md")
+    report.write()
 
 
 def published(data: Path, work: Path) -> Path:

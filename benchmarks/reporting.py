@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -48,16 +49,22 @@ class Report:
             out = made.parent if "/" in file else made
             scores = () if "causes" in words else ("--scores", str(self.work / "scores.sqlite"))
             _causerie(*words, "--out", str(out), *scores)
-        self.add(title, made.read_text(encoding="utf-8"))
+        text = made.read_text(encoding="utf-8").rstrip()
+        picture = made.with_suffix(".svg")
+        if picture.exists():
+            name = f"{self.work.name}-{anchor(title)}.svg"
+            shutil.copy(picture, self.work / name)
+            text += f"\n\n![{title}]({name})"
+        self.add(title, text)
 
     def add(self, title: str, text: str) -> None:
         self.parts.append((title, text.rstrip()))
 
-    def write(self, file: str) -> None:
+    def write(self) -> None:
         lines = [f"# {self.title}", "", *(f"- [{t}](#{anchor(t)})" for t, _ in self.parts)]
         for title, text in self.parts:
             lines += ["", f"# {title}", "", text]
-        (self.work / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self.work / "results.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def anchor(title: str) -> str:

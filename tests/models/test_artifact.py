@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from causerie.errors import CauserieError
-from causerie.models.artifact import Artifact, load_artifact, metric_of
+from causerie.models.artifact import Artifact, load_artifact, metric_of, shipped
 
 
 def artifact() -> Artifact:
@@ -183,3 +183,10 @@ def test_an_encoder_that_comes_with_causerie_is_not_written_again(tmp_path: Path
     other.save(tmp_path / "c")
     with pytest.raises(CauserieError, match="has another encoder in density"):
         load_artifact(str(tmp_path / "c"))
+
+
+def test_a_path_is_no_name_of_a_shipped_one(tmp_path: Path) -> None:
+    artifact().save(tmp_path / "mine")
+    assert shipped("density") is not None
+    for path in (str(tmp_path / "mine"), "", ".", "..", "density/../density"):
+        assert shipped(path) is None
