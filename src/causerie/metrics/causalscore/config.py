@@ -10,10 +10,8 @@ from causerie.errors import CauserieError
 from causerie.models import Pooling
 from causerie.training.config import LoopConfig
 
-ENCODER = ("tuning", "rank", "layers", "pooling", "window")
-"""Settings that say what an artifact's encoder is."""
-SHAPE = ("interaction", "width", *ENCODER)
-"""Settings that must agree for weights to fit."""
+HEAD = ("interaction", "width")
+"""Settings that must agree for the weights of what stands on the encoder to fit."""
 _LEAST = {
     "window": 8, "history": 2, "width": 1, "exchanges": 0, "rounds": 0, "curve": 0, "batch": 2,
     "patience": 1,
