@@ -4,12 +4,14 @@
 #                          docs/results.md and docs/results.html
 # make density DATA=folder density on human dialogues, judged and adversarial sets, beside baselines
 #                          that it trains first (half an hour); fills docs/density.md
+# make grade DATA=folder   trains grade, and its variants on a part of the data, and compares them on
+#                          held-out and judged dialogues (hours); fills docs/grade-results.md
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density bench-engines clean
+.PHONY: demo test lint bench density grade bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -39,6 +41,11 @@ density: $(STAMP)
 	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
 	cp bench-results/density/density.md docs/density.md
 	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
+
+grade: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with judged/ and corpora/: make grade DATA=folder"; exit 2; }
+	$(BIN)/python benchmarks/grade_report.py "$(DATA)" bench-results/grade
+	cp bench-results/grade/grade.md docs/grade-results.md
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -172,16 +172,14 @@ def learn(
     return scorer, progress
 
 
-def complete(
-    engines: Engines, run: TrainingRun, materials: Materials, scorer: Scorer, steps: int
-) -> tuple[Artifact, Mapping[str, Any]]:
-    """The trained scorer with its calibration and its card."""
+def uncalibrated(scorer: Scorer, licence: str) -> Artifact:
+    """The artifact of a scorer, without anything that is measured."""
     config = scorer.config
     parts = {
         "encoder": config.encoder_tuning.weights(scorer.encoder.model),
         "network": scorer.network.state_dict(),
     }
-    bare = Artifact(
+    return Artifact(
         metric=NAME,
         backbone=scorer.encoder.name,
         backbone_sha256=scorer.encoder.sha256,
@@ -189,8 +187,16 @@ def complete(
         network={f"{part}.{key}": t for part, state in parts.items() for key, t in state.items()},
         statistics={},
         card="",
-        licence=run.licence,
+        licence=licence,
     )
+
+
+def complete(
+    engines: Engines, run: TrainingRun, materials: Materials, scorer: Scorer, steps: int
+) -> tuple[Artifact, Mapping[str, Any]]:
+    """The trained scorer with its calibration and its card."""
+    config = scorer.config
+    bare = uncalibrated(scorer, run.licence)
     run.say("measuring on validation data")
     saved = restore(engines, bare)  # the weights as they are saved
     results = measure(engines, saved, materials.measured)
