@@ -186,8 +186,7 @@ class Report:
             return shared
         name, count = "random-tuples.jsonl", self.options.tuples
         tuples = draw_once(self.engines, run, name, shared.data, "random", count)
-        scorer = Scorer(shared.encoder, shared.topics, config)
-        return replace(shared, train=examples_of(scorer, tuples))
+        return replace(shared, train=examples_of(shared.topics, tuples))
 
     def _judged(self, scorer: Scorer, folder: Path) -> list[float | None]:
         """The row of table 3 that a scorer would have; None where the data is not there."""

@@ -86,7 +86,7 @@ def test_learns_to_rank(metric: Grade, held_out: Corpus, engines: Engines) -> No
         pytest.skip("weights drawn at random learn to read in hours, not seconds")
     config = GradeConfig(**metric.artifact.options)
     tuples = draw_tuples(held_out, "both", None, engines.encoder, config)
-    examples = examples_of(metric.scorer, tuples)
+    examples = examples_of(metric.scorer.topics, tuples)
     won = wins(*scores_of(metric.scorer, examples))
     for kind in ("lexical", "embedding"):
         assert won[[example.kind == kind for example in examples]].mean() > 0.75

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from causerie.metrics.grade.network import margin_loss
 from causerie.metrics.grade.scorer import Pair, Scorer
+from causerie.metrics.grade.topics import Topics
 from causerie.metrics.grade.tuples import RankingTuple
 from causerie.training.loop import Task
 from causerie.training.measures import Shares
@@ -28,14 +29,16 @@ class Example:
     dialogue: int
 
 
-def examples_of(scorer: Scorer, tuples: Sequence[RankingTuple]) -> list[Example]:
+def examples_of(topics: Topics, tuples: Sequence[RankingTuple]) -> list[Example]:
     """Keywords and hops are computed here, once; a pair that comes again is the same."""
     known: dict[tuple[tuple[str, ...], str], Pair] = {}
 
     def pair(one: RankingTuple, response: str) -> Pair:
         key = one.context, response
         if key not in known:
-            (known[key],) = scorer.pairs([one.exchange(response)])
+            exchange = one.exchange(response)
+            (graph,) = topics.graphs([exchange], len(one.context))
+            known[key] = Pair(exchange, graph)
         return known[key]
 
     return [Example(pair(t, t.true), pair(t, t.false), t.kind, t.dialogue) for t in tuples]

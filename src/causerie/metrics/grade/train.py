@@ -51,7 +51,7 @@ DRAWING = ("history", "negatives", "retrieved", "tuples", "seed")
 
 LIMITS = (
     "English, everyday conversation; other domains deserve training of their own.",
-    "Sees the last two utterances of the context: what was said before them is unknown to it.",
+    "Sees the last utterances of the context only: what was said before them is unknown to it.",
     "A response without keywords is judged by the utterances alone.",
     "Trained to rank, not to rate: differences between scores have no unit.",
 )
@@ -91,7 +91,6 @@ def prepare(engines: Engines, run: TrainingRun) -> Materials:
     settings = (*HEAD, *ENCODER) if own else ENCODER
     encoder = starting_encoder(engines, config, start, settings)
     topics = open_topics(config)
-    scorer = Scorer(encoder, topics, config)
     train = draw_once(engines, run, "tuples.jsonl", data, config.negatives, config.tuples)
     measured = draw_once(engines, run, "valid-tuples.jsonl", valid, "both", VALID_TUPLES)
     run.say(f"finding the topics of {len(train) + len(measured):,} tuples")
@@ -102,8 +101,8 @@ def prepare(engines: Engines, run: TrainingRun) -> Materials:
         encoder,
         topics,
         None if config.learns_encoder else FixedVectors(encoder, config.pooling),
-        examples_of(scorer, train),
-        examples_of(scorer, measured),
+        examples_of(topics, train),
+        examples_of(topics, measured),
     )
 
 
@@ -220,7 +219,7 @@ def complete(
         card=card(
             NAME,
             run,
-            f"Ranking of true above false responses ({config.negatives} negatives) by {branches}: "
+            f"Ranking of true above false responses (negatives: {config.negatives}) by {branches}, "
             f"`{config.interaction}`, tuning `{config.tuning}` of {bare.backbone}"
             f"{', left as it was' if config.fixed else ''}. The score is from 0 to 1; the "
             "percentile says how many human responses score no better.",
