@@ -2,7 +2,8 @@
 # make test   set up, lint, run every test
 # make bench DATA=folder   every metric on the default judged and adversarial sets; fills
 #                          docs/results.md and docs/results.html
-# make density DATA=folder, make causalscore DATA=folder, make followups DATA=folder
+# make density DATA=folder, make causalscore DATA=folder, make grade DATA=folder,
+# make followups DATA=folder
 #                          what a metric is worth, beside baselines and ablations that are trained
 #                          first (half an hour to two hours); fills docs/METRIC-results.md
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density causalscore followups bench-engines clean
+.PHONY: demo test lint bench density causalscore grade followups bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -35,7 +36,7 @@ bench: $(STAMP)
 	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
 	cp bench-results/results.html docs/results.html
 
-density causalscore followups: $(STAMP)
+density causalscore grade followups: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with judged/, corpora/ and so on: make $@ DATA=folder"; exit 2; }
 	$(BIN)/python benchmarks/$@_report.py "$(DATA)" bench-results/$@
 	cp bench-results/$@/results.md docs/$@-results.md

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Score, Scores
-from causerie.metrics.causalscore.config import ENCODER, CausalScoreConfig
+from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph, dependents_of
 from causerie.metrics.causalscore.questions import Question
-from causerie.metrics.trained import TrainedMetric, TrainingRun
+from causerie.metrics.trained import TrainedMetric, TrainingRun, encoder_settings
 from causerie.models.artifact import Artifact, damaged
 
 if TYPE_CHECKING:
@@ -125,9 +125,7 @@ class CausalScore(TrainedMetric):
     @classmethod
     def inherited(cls, start: Artifact) -> Mapping[str, Any]:
         """All settings of its own artifacts; of others what says how their encoder is tuned."""
-        if start.metric == cls.name:
-            return start.options
-        return {key: start.options[key] for key in ENCODER if key in start.options}
+        return start.options if start.metric == cls.name else encoder_settings(start)
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:

@@ -10,10 +10,8 @@ from causerie.errors import CauserieError
 from causerie.models import Pooling
 from causerie.training.config import LoopConfig
 
-ENCODER = ("tuning", "rank", "layers", "pooling", "window")
-"""Settings that say what an artifact's encoder is."""
-SHAPE = ("interaction", "width", *ENCODER)
-"""Settings that must agree for weights to fit."""
+HEAD = ("interaction", "width")
+"""Settings that must agree for the weights of what stands on the encoder to fit."""
 _CHOICES = {
     "interaction": ("cross", "towers"),
     "causes": ("annotated", "preceding two"),

@@ -22,7 +22,7 @@ from causerie.metrics.causalscore.classifier import (
     classifiers,
     dependents,
 )
-from causerie.metrics.causalscore.config import ENCODER, SHAPE, CausalScoreConfig
+from causerie.metrics.causalscore.config import HEAD, CausalScoreConfig
 from causerie.metrics.causalscore.formula import SCORES
 from causerie.metrics.causalscore.learning import (
     Classification,
@@ -50,8 +50,15 @@ from causerie.metrics.causalscore.questions import (
     measured_triples,
     unlabelled_items,
 )
-from causerie.metrics.trained import TrainingRun, card, quantiles_of
-from causerie.models.artifact import Artifact, load_artifact, shipped
+from causerie.metrics.trained import (
+    ENCODER,
+    TrainingRun,
+    calibration,
+    card,
+    shared_encoder,
+    starting_encoder,
+)
+from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.annotated import AnnotatedCorpus
 from causerie.training.corpus import Corpus
 from causerie.training.log import draw_scores
@@ -116,8 +123,6 @@ class Training:
         config = self.config
         torch.manual_seed(config.seed)
         self.start = load_artifact(run.init) if run.init else None
-        if config.fixed and config.tuning != "frozen" and not self.start:
-            raise CauserieError("fixed=true takes the encoder of --init, or tuning=frozen")
         self.encoder = self._encoder(engines, "encoder")
         second = self._encoder(engines, SECOND_ENCODER) if self.own_encoder else self.encoder
         self.unconditional, self.conditional = classifiers(self.encoder, second, config)
@@ -142,17 +147,9 @@ class Training:
         return self.config.interaction == "cross"
 
     def _encoder(self, engines: Engines, part: str) -> Encoder:
-        config, start = self.config, self.start
-        encoder = engines.new_encoder()
-        encoder.input.window = min(encoder.input.window, config.window)
-        encoder.model = config.encoder_tuning.prepare(encoder.model)
-        if start:
-            own = start.metric == CausalScore.name
-            check_start(start, config, encoder, SHAPE if own else ENCODER)
-            config.encoder_tuning.load(encoder.model, start.part(part if own else "encoder"))
-        if not config.learns_encoder:
-            encoder.model.eval()
-        return encoder
+        if self.start and self.start.metric == CausalScore.name:
+            return starting_encoder(engines, self.config, self.start, (*HEAD, *ENCODER), part)
+        return starting_encoder(engines, self.config, self.start)
 
     def unconditionally(self) -> None:
         """Train C_uncond: annotated causes and preceding utterances, labelled or not."""
@@ -323,7 +320,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         statistics={},
         card="",
         licence=run.licence,
-        encoder_of=run.init if config.fixed and run.init and shipped(run.init) else None,
+        encoder_of=shared_encoder(run),
     )
     run.say("measuring on validation data")
     metric = CausalScore(engines, bare)  # the weights as they are saved
@@ -364,18 +361,6 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     return artifact, results
 
 
-def check_start(
-    start: Artifact, config: CausalScoreConfig, encoder: Encoder, shape: Sequence[str]
-) -> None:
-    """All that gives the weights of an earlier training their meaning must agree."""
-    differs = [key for key in shape if start.options.get(key) != getattr(config, key)]
-    if differs:
-        theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
-        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
-    if start.backbone_sha256 != encoder.sha256:
-        raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
-
-
 def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str, Any]:
     """Both classifiers beside trivial answers; true against random responses by every score."""
     items = annotated_items(valid, metric.history)
@@ -409,13 +394,9 @@ def calibrate(metric: CausalScore, valid: AnnotatedCorpus) -> dict[str, torch.Te
     """Quantiles of the scores of held-out human responses and dialogues."""
     groups = [dialogue.exchanges() for dialogue in valid.dialogues.dialogues]
     graphs = metric.graphs([exchange for group in groups for exchange in group])
-    starts = np.cumsum([0, *map(len, groups)])[:-1]
-    tables = {}
+    tables: dict[str, torch.Tensor] = {}
     for name, score in SCORES.items():
-        scores = np.array([score(graph) for graph in graphs])
-        means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
-        tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
-        tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
+        tables |= calibration(np.array([score(graph) for graph in graphs]), groups, f".{name}")
     return tables
 
 
