@@ -22,6 +22,7 @@ from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph
 from causerie.metrics.causalscore.measure import (
+    DRAWN,
     Answered,
     always_positive,
     answered,
@@ -147,7 +148,11 @@ def _domain(name: str, parts: Sequence[_Measured], resamples: int, seed: int) ->
         for score in SCORES.values()
     ]
     labels = [label for p in parts for label in [True] * len(p.true) + [False] * len(p.random)]
-    clusters = [c for part in parts for c in part.conversations * 2]
+    clusters = [
+        c
+        for part in parts
+        for c in (*part.conversations, *(c for c in part.conversations for _ in range(DRAWN)))
+    ]
     found = estimates_of(
         auc_of_clusters(scores, labels, clusters), len(labels), resamples=resamples, seed=seed
     )

@@ -17,6 +17,9 @@ from causerie.metrics.causalscore.formula import THRESHOLD
 from causerie.metrics.causalscore.questions import Example, Question
 from causerie.training.measures import auc, balanced_accuracy
 
+DRAWN = 5
+"""Random responses for each true one: a single draw moves the AUC by a hundredth."""
+
 
 class Answers(Protocol):
     """Whatever says how sure it is that a response depends on an utterance."""
@@ -56,7 +59,7 @@ def position_only(examples: Sequence[Example]) -> Answered:
 
 
 def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Exchange]:
-    """Each exchange answered with a response of another conversation of the same file."""
+    """Each exchange answered with `DRAWN` responses of other conversations of the same file."""
     rng = random.Random(seed)
     by_conversation: dict[tuple[str, ...], list[str]] = {}
     for one in source:
@@ -67,6 +70,7 @@ def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Excha
     exchanges = []
     for one in source:
         others = [c for c in conversations if c != one.conversation]
-        drawn = rng.choice(by_conversation[rng.choice(others)])
-        exchanges.append(one.exchange.with_response(drawn))
+        for _ in range(DRAWN):
+            drawn = rng.choice(by_conversation[rng.choice(others)])
+            exchanges.append(one.exchange.with_response(drawn))
     return exchanges
