@@ -59,7 +59,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 COMPARED = ("full model", "no graph branch")
 BASELINES = ("cosine", "length")
 JUDGED = "grade,density,cosine,bertscore,bleu,rouge,length"
-LICENCE = "DailyDialog: CC BY-NC-SA 4.0; for research, not for commercial use; share alike"
+LICENCE = (
+    "DailyDialog: CC BY-NC-SA 4.0; the encoder, that of density, also saw parts of ConvAI2 and "
+    "PersonaChat: no licence stated. For research, not for commercial use; share alike."
+)
 HEADING = "## The graph branch"
 
 
