@@ -33,7 +33,7 @@ bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
 	$(BIN)/causerie bench run --sets default --metrics all --data "$(DATA)" --out bench-results
 	$(BIN)/causerie bench probe --metrics all --data "$(DATA)" --out bench-results
-	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
+	{ cat bench-results/results.md; echo; cat bench-results/probe.md; echo; cat docs/more-results.md; } > docs/results.md
 	cp bench-results/results.html docs/results.html
 
 density causalscore grade followups: $(STAMP)
