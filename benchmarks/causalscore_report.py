@@ -26,7 +26,7 @@ DOMAINS = {"dream": "dream.train", "esconv": "esconv.train", "msc": "msc_session
 """With the unlabelled dialogues of each."""
 SETTINGS = (
     "interaction=towers", "fixed=true", "width=128", "dropout=0.3", "weight_decay=0.1", "batch=64",
-    "learning_rate=1e-3", "epochs=8", "negatives=matched", "curve=0", "rounds=0",
+    "learning_rate=1e-3", "epochs=8", "negatives=matched", "others=2", "curve=0", "rounds=0",
 )  # fmt: skip
 ABLATIONS = {
     "without-self-training": (),

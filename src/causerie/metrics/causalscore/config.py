@@ -18,8 +18,8 @@ _CHOICES = {
     "negatives": ("history", "matched"),
 }
 _LEAST = {
-    "window": 8, "history": 2, "width": 1, "exchanges": 0, "rounds": 0, "curve": 0, "batch": 2,
-    "patience": 1,
+    "window": 8, "history": 2, "width": 1, "others": 1, "exchanges": 0, "rounds": 0, "curve": 0,
+    "batch": 2, "patience": 1,
 }  # fmt: skip
 """The least that each can be."""
 
@@ -52,6 +52,9 @@ class CausalScoreConfig:
     causes: Literal["annotated", "preceding two"] = "annotated"
     """Positives of the conditional classifier; `preceding two`, an ablation, needs no annotation:
     the two turns before the response against two of another conversation."""
+    others: int = 1
+    """Responses of other conversations against each true one, for the unconditional classifier:
+    with more of them it is surer before it calls a response dependent."""
     negatives: Literal["history", "matched"] = "history"
     """Negatives of the conditional classifier: a non-cause of the same history, or one that is
     as far from its response as the positive, so that place says nothing."""

@@ -130,7 +130,7 @@ class Others:
 
 
 class TrainingSet(ABC):
-    """Examples by epoch: the positives, each with a negative drawn anew."""
+    """Examples by epoch: the positives, each with negatives drawn anew."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -150,14 +150,14 @@ class TrainingSet(ABC):
 
 
 class Pairs(TrainingSet):
-    """For C_uncond: a cause or the preceding utterance, against another's response to it."""
+    """For C_uncond: a cause or the preceding utterance, against `others` responses of others."""
 
-    def __init__(self, items: Sequence[Item], seed: int) -> None:
+    def __init__(self, items: Sequence[Item], seed: int, others: int = 1) -> None:
         super().__init__(seed)
-        self._items, self._others = items, Others(items)
+        self._items, self._others, self._count = items, Others(items), others
 
     def __len__(self) -> int:
-        return sum(2 * len(_dependent_by_label(item)) for item in self._items)
+        return sum((1 + self._count) * len(_dependent_by_label(item)) for item in self._items)
 
     def draw(self, rng: random.Random) -> list[Example]:
         examples = []
@@ -166,8 +166,9 @@ class Pairs(TrainingSet):
                 said = item.utterances[index]
                 where = item.distance(index), item.conversation
                 examples.append(Example(Question(said, item.response), True, *where))
-                other = self._others.response(item, rng)
-                examples.append(Example(Question(said, other), False, *where))
+                for _ in range(self._count):
+                    other = self._others.response(item, rng)
+                    examples.append(Example(Question(said, other), False, *where))
         return examples
 
 

@@ -162,7 +162,7 @@ class Training:
             self._remember()
         self.fit(
             self.unconditional,
-            Pairs([*self.items, *self.free_items], self.config.seed),
+            Pairs([*self.items, *self.free_items], self.config.seed, self.config.others),
             self.valid_pairs(),
             "unconditional",
             learn_encoder=self.config.learns_encoder,
