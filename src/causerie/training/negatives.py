@@ -51,7 +51,7 @@ class Utterances:
 
     def is_false(self, place: int, exchange: Exchange) -> bool:
         """Whether an utterance would be a false response there."""
-        if self.owners[place] == id(exchange.dialogue):
+        if self.owners[place] == id(exchange.dialogue) or not self.texts[place].strip():
             return False
         return self.words[place] != _words(exchange.response.text)
 
