@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from causerie.dialogue import Dialogue
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric, Score
+from causerie.metrics.base import Metric, Score, Scores
 from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.training.corpus import Corpus
 
@@ -125,6 +126,31 @@ class TrainedMetric(Metric):
             return Score.of(value, explanation)
         percentile = percentile_of(value, quantiles.numpy())
         return Score(value, percentile, {"percentile": percentile, **(explanation or {})})
+
+
+class EncoderMetric(TrainedMetric):
+    """A trained metric on an encoder that may be another artifact's; a dialogue has the mean."""
+
+    @property
+    def dialogue_table(self) -> str:
+        """Which of the artifact's tables has the scores of human dialogues."""
+        return "dialogue"
+
+    @classmethod
+    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
+        """All settings of its own artifacts; of others what says how their encoder is tuned."""
+        return start.options if start.metric == cls.name else encoder_settings(start)
+
+    def score_dialogues(
+        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+    ) -> list[Scores]:
+        means = super().score_dialogues(dialogues, speaker)
+        return [
+            (self.calibrated_score(score.value, self.dialogue_table),)
+            if score.value is not None
+            else (score,)
+            for (score,) in means
+        ]
 
 
 def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:

@@ -245,9 +245,9 @@ def test_an_epoch_sees_every_tuple_once(engines: Engines, tmp_path: Path) -> Non
     scorer, progress = learn(materials, replace(FROZEN, epochs=0.1), tmp_path / "learned")
     assert progress.step >= 1
     task = Ranking(scorer, materials.train[:40], materials.measured)
-    seen = [id(example) for index in range(task.batches) for example in task.batch(index)]
-    assert len(set(seen)) == len(seen) == task.batches * FROZEN.batch
-    assert task.batch(0) != task.batch(task.batches)
+    seen = [id(example) for index in range(len(task.batches)) for example in task.batch(index)]
+    assert len(set(seen)) == len(seen) == len(task.batches) * FROZEN.batch
+    assert task.batch(0) != task.batch(len(task.batches))
     assert [*map(id, task.batch(0))] == seen[: FROZEN.batch]
     # the tuples of the same folder are not drawn again, with other settings they are
     before = (tmp_path / "training" / "tuples.jsonl").stat().st_mtime_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,19 @@ from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.io import Annotation
 from causerie.metrics.causalscore.formula import THRESHOLD
-from causerie.metrics.causalscore.questions import Example, Question
+from causerie.metrics.causalscore.questions import (
+    Example,
+    Pairs,
+    Question,
+    annotated_items,
+    measured_triples,
+)
+from causerie.training.annotated import AnnotatedCorpus
 from causerie.training.measures import auc, balanced_accuracy
+
+if TYPE_CHECKING:
+    from causerie.metrics.causalscore import CausalScore
+    from causerie.metrics.causalscore.classifier import Classifier
 
 DRAWN = 5
 """Random responses for each true one: a single draw moves the AUC by a hundredth."""
@@ -40,6 +51,20 @@ class Answered:
             "auc": auc(self.scores, labels),
             "balanced accuracy": balanced_accuracy(self.decisions, labels),
         }
+
+
+def asked(
+    metric: CausalScore, corpus: AnnotatedCorpus, seed: int
+) -> dict[str, tuple[Classifier, list[Example]]]:
+    """Both classifiers by their names, each with what it is measured with."""
+    from causerie.metrics.causalscore.classifier import dependents
+
+    items = annotated_items(corpus, metric.history)
+    found = dependents(metric.unconditional, items)
+    return {
+        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
+        "C_cond": (metric.conditional, measured_triples(items, found, seed)),
+    }
 
 
 def answered(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:

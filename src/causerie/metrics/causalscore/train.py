@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from causerie.errors import CauserieError
 from causerie.io import write_whole
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.classifier import (
@@ -23,6 +22,7 @@ from causerie.metrics.causalscore.classifier import (
     dependents,
 )
 from causerie.metrics.causalscore.config import HEAD, CausalScoreConfig
+from causerie.metrics.causalscore.data import Data
 from causerie.metrics.causalscore.formula import SCORES
 from causerie.metrics.causalscore.learning import (
     Classification,
@@ -36,6 +36,7 @@ from causerie.metrics.causalscore.learning import (
 from causerie.metrics.causalscore.measure import (
     always_positive,
     answered,
+    asked,
     position_only,
     with_random_responses,
 )
@@ -60,7 +61,6 @@ from causerie.metrics.trained import (
 )
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.corpus import Corpus
 from causerie.training.log import draw_scores
 from causerie.training.loop import fit
 from causerie.training.measures import auc
@@ -79,43 +79,11 @@ LIMITS = (
     "Causes are sought in a window before the response, and between single utterances.",
     "Judges whether a response answers what was said, not whether it is true.",
 )
+BY_POSITION = "by position only"
 BEHIND = (
     "C_cond finds annotated causes less surely than their place alone does (see the results): "
     "people mostly name the preceding utterance, and the classifier sees texts, not places."
 )
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a training run reads."""
-
-    annotated: AnnotatedCorpus
-    valid: AnnotatedCorpus
-    unlabelled: Corpus
-
-    @classmethod
-    def read(cls, run: TrainingRun) -> Data:
-        """No conversation is in two of them, nor in what is to stay unseen."""
-        annotated = AnnotatedCorpus.read(run.annotations, run.say)
-        if run.valid:
-            valid = AnnotatedCorpus.read(run.valid, run.say)
-        else:
-            annotated, valid = annotated.split(run.config.seed)
-        unseen = AnnotatedCorpus.read(run.unseen, run.say)
-        held, valid = valid, valid.apart_from(unseen)
-        apart = annotated.apart_from(unseen).apart_from(valid)
-        for what, before, after in (("validation", held, valid), ("training", annotated, apart)):
-            if len(after) < len(before):
-                left = len(before) - len(after)
-                run.say(f"left out {left:,} {what} annotations that share an exchange with others")
-            if not all(after.sources):
-                raise CauserieError(f"all {what} annotations of a file are in --unseen or --valid")
-        unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
-        free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
-        if len(free) < len(unlabelled):
-            shared = len(unlabelled) - len(free)
-            run.say(f"left out {shared:,} dialogues that share an exchange with held-out ones")
-        return cls(apart, valid, free)
 
 
 class Training:
@@ -249,7 +217,7 @@ class Training:
         task = Classification(classifier, config, examples, valid, learn_encoder=learn_encoder)
         progress = fit(
             task,
-            config.loop(task.batches),
+            config.loop(len(task.batches)),
             self.run.folder / name,
             identity={
                 **{key: value for key, value in asdict(config).items() if key not in LATER},
@@ -328,7 +296,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     )
     run.say("measuring on validation data")
     metric = CausalScore(engines, bare)  # the weights as they are saved
-    results = measure(metric, data.valid, config.seed)
+    results, behind = measure(metric, data.valid, config.seed)
     facts = {
         "annotated exchanges": f"{len(data.annotated):,}",
         "unlabelled dialogues": f"{len(data.unlabelled):,}",
@@ -358,29 +326,28 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
             f"{config.history} turns; the percentile says how many human responses score no "
             "better.",
             {**facts, **results},
-            (*LIMITS, *([BEHIND] if behind_position(metric, data.valid, config.seed) else [])),
+            (*LIMITS, *([BEHIND] if behind else [])),
             held_out="one conversation in five",
         ),
     )
     return artifact, results
 
 
-def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str, Any]:
-    """Both classifiers beside trivial answers; true against random responses by every score."""
-    items = annotated_items(valid, metric.history)
-    asked = {
-        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
-        "C_cond": (metric.conditional, _asked_conditionally(metric, items, seed)),
-    }
+def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
+    """Results: both classifiers beside trivial answers, true against random responses by every
+    score; and whether places of utterances find annotated causes better than C_cond does."""
     results: dict[str, Any] = {}
-    for name, (classifier, examples) in asked.items():
+    surest: dict[str, float] = {}
+    for name, (classifier, examples) in asked(metric, valid, seed).items():
         answers = {
             name: answered(classifier, examples),
-            f"{name}, by position only": position_only(examples),
+            f"{name}, {BY_POSITION}": position_only(examples),
             f"{name}, always positive": always_positive(examples),
         }
         for key, given in answers.items():
-            figures = [f"{value:.3f}" for value in given.measures(examples).values()]
+            measures = given.measures(examples)
+            surest[key] = measures["auc"]
+            figures = [f"{value:.3f}" for value in measures.values()]
             results[f"{key}: AUC / balanced accuracy"] = " / ".join(figures)
     true = metric.graphs([one.exchange for one in valid.annotations])
     false = metric.graphs([e for s in valid.sources for e in with_random_responses(s, seed)])
@@ -388,21 +355,7 @@ def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str,
     for name, score in SCORES.items():
         value = auc([score(graph) for graph in true + false], labels)
         results[f"true against random, {name}: AUC"] = f"{value:.3f}"
-    return results
-
-
-def behind_position(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> bool:
-    """Whether places of utterances find annotated causes better than C_cond does."""
-    examples = _asked_conditionally(metric, annotated_items(valid, metric.history), seed)
-    found, trivial = (
-        answers.measures(examples)["auc"]
-        for answers in (answered(metric.conditional, examples), position_only(examples))
-    )
-    return found < trivial
-
-
-def _asked_conditionally(metric: CausalScore, items: Sequence[Item], seed: int) -> list[Example]:
-    return measured_triples(items, dependents(metric.unconditional, items), seed)
+    return results, surest["C_cond"] < surest[f"C_cond, {BY_POSITION}"]
 
 
 def calibrate(metric: CausalScore, valid: AnnotatedCorpus) -> dict[str, torch.Tensor]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Exchange
 from causerie.metrics.base import Score, Scores
 from causerie.metrics.grade.config import GradeConfig
-from causerie.metrics.trained import TrainedMetric, TrainingRun, encoder_settings
+from causerie.metrics.trained import EncoderMetric, TrainingRun
 from causerie.models.artifact import Artifact, damaged
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from causerie.metrics.grade.topics import Topics
 
 
-class Grade(TrainedMetric):
+class Grade(EncoderMetric):
     """Options: `artifact` (name or folder), `graph` (folder of the commonsense graph that it was
     trained with, if that has moved)."""
 
@@ -54,25 +54,9 @@ class Grade(TrainedMetric):
             scores[index] = (self.calibrated_score(judged.score, "turn", explanation),)
         return scores
 
-    def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
-    ) -> list[Scores]:
-        means = super().score_dialogues(dialogues, speaker)
-        return [
-            (self.calibrated_score(score.value, "dialogue"),)
-            if score.value is not None
-            else (score,)
-            for (score,) in means
-        ]
-
     @property
     def signature(self) -> str:
         return f"{super().signature}|{self.scorer.encoder.signature}"
-
-    @classmethod
-    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
-        """All settings of its own artifacts; of others what says how their encoder is tuned."""
-        return start.options if start.metric == cls.name else encoder_settings(start)
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
-from causerie.models import Pooling
-from causerie.training.config import LoopConfig
+from causerie.training.encoderconfig import EncoderConfig
 
 Interaction = Literal["cross", "towers"]
 Negatives = Literal["both", "lexical", "embedding", "random"]
@@ -22,23 +20,10 @@ _LEAST = {
 
 
 @dataclass(frozen=True)
-class GradeConfig:
+class GradeConfig(EncoderConfig):
     interaction: Interaction = "cross"
     """`cross`: the encoder reads context and response together, as in the paper.
     `towers`: it reads each utterance by itself and a small network compares them."""
-    tuning: Kind = "full"
-    """What is trained of the encoder: `full`, `adapter` (low-rank) or `frozen`."""
-    rank: int = 16
-    """Of the adapter."""
-    layers: int | None = None
-    """Tune only the last so many layers of the encoder."""
-    fixed: bool = False
-    """Leave the encoder as --init has it and train only what stands on it: every text is then
-    encoded once."""
-    pooling: Pooling = "first"
-    """Which output is the vector of a text: the `first` token's or the `mean`."""
-    window: int = 256
-    """Tokens that the encoder sees at most."""
     history: int = 2
     """Utterances of context."""
     width: int = 128
@@ -76,51 +61,15 @@ class GradeConfig:
     """Train on so many, drawn at random; None: on all."""
     margin: float = 0.1
     """By which a true response should score above a false one."""
-    batch: int = 16
     epochs: float = 5.0
     learning_rate: float = 2e-5
-    head_rate: float = 1.0
-    """Learning rate of what stands on the encoder, as a multiple of the encoder's."""
-    warmup_steps: int = 0
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    patience: int | None = None
-    """Stop after so many epochs without a better validation score."""
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for key, kinds in (("interaction", Interaction), ("negatives", Negatives)):
-            known = get_args(kinds)
-            if getattr(self, key) not in known:
-                raise CauserieError(f"{key} is {' or '.join(known)}, not {getattr(self, key)!r}")
-        _ = self.encoder_tuning
-        for key, least in _LEAST.items():
-            value = getattr(self, key)
-            if value is not None and value < least:
-                raise CauserieError(f"{key} is at least {least}, not {value}")
+        kinds = {"interaction": get_args(Interaction), "negatives": get_args(Negatives)}
+        self.check(kinds, _LEAST)
         if self.hops > self.cap:
             raise CauserieError(f"hops is at most cap ({self.cap}), not {self.hops}")
         if not (0 <= self.keep_edges <= 1 and 0 <= self.dropout < 1):
             raise CauserieError("keep_edges is from 0 to 1, dropout from 0 to below 1")
-        if not (self.margin >= 0 and self.epochs > 0):
-            raise CauserieError("margin is at least 0, epochs above 0")
-
-    @property
-    def encoder_tuning(self) -> Tuning:
-        return Tuning(self.tuning, self.rank, self.layers)
-
-    @property
-    def learns_encoder(self) -> bool:
-        return self.tuning != "frozen" and not self.fixed
-
-    def loop(self, batches_per_epoch: int) -> LoopConfig:
-        return LoopConfig(
-            steps=max(1, round(self.epochs * batches_per_epoch)),
-            learning_rate=self.learning_rate,
-            warmup_steps=self.warmup_steps,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            validate_every=batches_per_epoch,
-            patience=self.patience,
-            seed=self.seed,
-        )
+        if not self.margin >= 0:
+            raise CauserieError(f"margin is at least 0, not {self.margin}")

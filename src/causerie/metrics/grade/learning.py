@@ -14,6 +14,7 @@ from causerie.metrics.grade.network import margin_loss
 from causerie.metrics.grade.scorer import Pair, Scorer
 from causerie.metrics.grade.topics import Topics
 from causerie.metrics.grade.tuples import RankingTuple
+from causerie.training.corpus import EpochBatches
 from causerie.training.loop import Task
 from causerie.training.measures import Shares
 from causerie.training.vectors import LearnedVectors
@@ -62,26 +63,20 @@ class Ranking(Task):
             if self.config.learns_encoder
             else scorer.vectors
         )
-        self._epoch: tuple[int, list[int]] = (-1, [])
-
-    @property
-    def batches(self) -> int:
-        """In an epoch."""
-        return max(1, len(self.examples) // self.config.batch)
+        self.batches = EpochBatches(len(examples), self.config.batch, self._shuffled)
 
     def rate(self, name: str) -> float:
         return self.config.head_rate if name.startswith("head.") else 1.0
 
-    def batch(self, index: int) -> list[Example]:
-        epoch, place = divmod(index, self.batches)
-        if self._epoch[0] != epoch:
-            order = list(range(len(self.examples)))
-            random.Random(f"{self.config.seed}/{epoch}").shuffle(order)
-            self._epoch = epoch, order
-        start = place * self.config.batch
-        return [self.examples[i] for i in self._epoch[1][start : start + self.config.batch]]
+    def batch(self, index: int) -> Sequence[Example]:
+        return self.batches[index]
 
-    def loss(self, batch: list[Example]) -> Tensor:
+    def _shuffled(self, epoch: int) -> list[Example]:
+        examples = list(self.examples)
+        random.Random(f"{self.config.seed}/{epoch}").shuffle(examples)
+        return examples
+
+    def loss(self, batch: Sequence[Example]) -> Tensor:
         # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
         self.encoder.model.train(self.config.learns_encoder and self.config.tuning == "full")
         pairs = [example.true for example in batch] + [example.false for example in batch]

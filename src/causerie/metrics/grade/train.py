@@ -156,7 +156,7 @@ def learn(
     task = Ranking(scorer, materials.train, materials.measured)
     progress = fit(
         task,
-        config.loop(task.batches),
+        config.loop(len(task.batches)),
         folder,
         identity={
             **asdict(config),
