@@ -2,20 +2,21 @@
 # make test   set up, lint, run every test
 # make bench DATA=folder   every metric on the default judged and adversarial sets; fills
 #                          docs/results.md and docs/results.html
-# make density DATA=folder density on human dialogues, judged and adversarial sets, beside baselines
-#                          that it trains first (half an hour); fills docs/density.md
-# make ratings DATA=folder odes and rating models on rated logs; fills docs/ratings-results.md
+# make density DATA=folder, make causalscore DATA=folder, make grade DATA=folder,
+# make followups DATA=folder, make ratings DATA=folder
+#                          what a metric is worth, beside baselines and ablations that are trained
+#                          first (half an hour to two hours); fills docs/METRIC-results.md
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density ratings bench-engines clean
+.PHONY: demo test lint bench density causalscore grade followups ratings bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
 	$(BIN)/causerie score examples/conversations.jsonl --speaker system \
-	  --metrics density,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
+	  --metrics density,causalscore,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
 	  --percentiles --out demo/scores.csv --report demo/report.html
 	@echo "open demo/report.html in a browser"
 
@@ -32,19 +33,14 @@ bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
 	$(BIN)/causerie bench run --sets default --metrics all --data "$(DATA)" --out bench-results
 	$(BIN)/causerie bench probe --metrics all --data "$(DATA)" --out bench-results
-	{ cat bench-results/results.md; echo; cat bench-results/probe.md; } > docs/results.md
+	{ cat bench-results/results.md; echo; cat bench-results/probe.md; echo; cat docs/more-results.md; } > docs/results.md
 	cp bench-results/results.html docs/results.html
 
-density: $(STAMP)
-	@test -n "$(DATA)" || { echo "name the folder with judged/, adversarial/ and corpora/: make density DATA=folder"; exit 2; }
-	$(BIN)/python benchmarks/density_report.py "$(DATA)" bench-results/density
-	cp bench-results/density/density.md docs/density.md
-	cp bench-results/density/dailydialog-test/ranking.svg docs/density.svg
-
-ratings: $(STAMP)
-	@test -n "$(DATA)" || { echo "name the folder with rated/ and odes/: make ratings DATA=folder"; exit 2; }
-	$(BIN)/python benchmarks/ratings_report.py "$(DATA)" bench-results/ratings
-	cp bench-results/ratings/ratings-results.md docs/ratings-results.md
+density causalscore grade followups ratings: $(STAMP)
+	@test -n "$(DATA)" || { echo "name the folder with judged/, corpora/ and so on: make $@ DATA=folder"; exit 2; }
+	$(BIN)/python benchmarks/$@_report.py "$(DATA)" bench-results/$@
+	cp bench-results/$@/results.md docs/$@-results.md
+	for picture in bench-results/$@/*.svg; do test -e "$$picture" && cp "$$picture" docs/; done; true
 
 bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py

@@ -25,20 +25,25 @@ BAR = 1.2
 MEMORY_BAR = 1.1
 CHUNK = 1024  # as `causerie score` does
 
-WORDS = """
-the a to i you it and that of in is for my on with have do was are not so but what we this
-be like they at just me about know can had your good get one he she there really think time
-"""
+TOPICS = (
+    "my dog ran away from the park near our house last night",
+    "the new phone is too expensive for a student like me",
+    "we should book the hotel by the sea before the summer holidays",
+    "her boss gave her more work and no pay for the weekend",
+    "this soup needs salt and the bread is still in the oven",
+)
 
 
 def responses(turns: int, count: int, rng: random.Random) -> list[Exchange]:
-    """The last responses of conversations of so many turns, a turn of 4 to 30 words."""
+    """The last responses of conversations of so many turns.
+
+    Each keeps to the words of its topic, so that a response depends on many turns and all their
+    pairs are asked about.
+    """
     found: list[Exchange] = []
     while len(found) < count:
-        texts = [
-            " ".join(rng.choices(WORDS.split(), k=round(rng.triangular(4, 30, 10))))
-            for _ in range(turns)
-        ]
+        words = rng.choice(TOPICS).split()
+        texts = [" ".join(rng.sample(words, rng.randint(4, len(words)))) for _ in range(turns)]
         said = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
         found += Dialogue(str(len(found)), said).exchanges()[-20:]
     return found[:count]
@@ -61,7 +66,7 @@ def peak() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--artifact", default="causalscore")
-    parser.add_argument("--responses", type=int, default=1000)
+    parser.add_argument("--responses", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     metric = causerie.load("causalscore", Engines(Settings()), artifact=options.artifact)
@@ -72,6 +77,8 @@ def main() -> int:
     for _ in range(options.rounds):
         for turns, exchanges in lengths.items():
             times[turns] = min(times[turns], seconds(metric, exchanges))
+    found = [len(graph.dependents) for graph in metric.graphs(lengths[50])]
+    print(f"a response depends on {sum(found) / len(found):.1f} of {metric.history} turns")
     for turns, taken in times.items():
         print(f"after {turns} turns: {1000 * taken / options.responses:.2f} ms per response")
     ratio = times[200] / times[50]

@@ -217,6 +217,10 @@ def test_a_graph_is_replaced_but_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     with pytest.raises(CauserieError, match="exists and is no graph"):
         linked(tmp_path / "other", [("a", "b")])
+    (tmp_path / "other" / "graph.json").write_text("{}")  # a name that others use too
+    with pytest.raises(CauserieError, match="exists and is no graph"):
+        linked(tmp_path / "other", [("a", "b")])
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "other"]
 
 

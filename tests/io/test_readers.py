@@ -238,6 +238,16 @@ def test_assistant_is_the_system(write: Write) -> None:
     ]
 
 
+def test_speakers_whose_names_say_it_have_a_role(write: Write) -> None:
+    names = ("User", "human", "bot", "System", "assistant", "Robot", "A")
+    turns = [{"speaker": name, "text": "t"} for name in names]
+    turns.append({"speaker": "bot", "text": "t", "role": "user", "time": "1"})
+    turns.append({"speaker": "bot", "text": "t", "role": None})
+    roles = [t.role for t in one(write(json.dumps({"turns": turns}))).turns]
+    said = ["user", "user", "system", "system", "system", None, None]
+    assert roles == [*said, "user", "system"]
+
+
 TURNS = {
     "turns": [{"speaker": "A", "text": "a"}, {"speaker": "B", "text": "b", "reference": "own"}],
     "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],

@@ -39,6 +39,7 @@ OWN = {
     "density": {"encoder"},
     "embedding": {"encoder", "references"},
     "fed": {"language model"},
+    "grade": {"encoder"},
     "length": set(),
     "meteor": {"references"},
     "odes": {"encoder"},

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from causerie.errors import CauserieError
-from causerie.models.artifact import Artifact, load_artifact, metric_of
+from causerie.models.artifact import Artifact, load_artifact, metric_of, shipped
 
 
 def artifact() -> Artifact:
@@ -161,3 +161,32 @@ def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_artifact(str(tmp_path / "a"), "example").card == "# example\n"
     shutil.rmtree(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_encoder_that_comes_with_causerie_is_not_written_again(tmp_path: Path) -> None:
+    density = load_artifact("density")
+    encoder = {k: t for k, t in density.network.items() if k.startswith("encoder.")}
+    mine = replace(
+        artifact(),
+        backbone_sha256=density.backbone_sha256,
+        network={"head.w": torch.ones(3), **encoder},
+        encoder_of="density",
+    )
+    mine.save(tmp_path / "a")
+    assert (tmp_path / "a" / "network.safetensors").stat().st_size < 1000
+    loaded = load_artifact(str(tmp_path / "a"))
+    assert same(loaded, mine)
+    assert loaded.sha256 == mine.sha256
+    loaded.save(tmp_path / "b")  # and again
+    assert same(load_artifact(str(tmp_path / "b")), mine)
+    other = replace(mine, network={**mine.network, "encoder.more": torch.ones(1)})
+    other.save(tmp_path / "c")
+    with pytest.raises(CauserieError, match="has another encoder in density"):
+        load_artifact(str(tmp_path / "c"))
+
+
+def test_a_path_is_no_name_of_a_shipped_one(tmp_path: Path) -> None:
+    artifact().save(tmp_path / "mine")
+    assert shipped("density") is not None
+    for path in (str(tmp_path / "mine"), "", ".", "..", "density/../density"):
+        assert shipped(path) is None

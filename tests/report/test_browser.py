@@ -211,3 +211,37 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
     boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     assert arcs(0) == []
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_topic_graphs_are_drawn(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Words on both sides, a line for every edge, and the ways between words as text."""
+    turns = (Turn("A", "My dog!"), Turn("B", "A cat <b>and</b> a star."))
+    found = {
+        "percentile": 40.0,
+        "topics": {"context": ["dog"], "response": ["cat", "star<i>", "dog"]},
+        "edges": [
+            {"context": 0, "response": 0, "hops": 2, "path": ["dog", "pet", "cat"],
+             "weight": 0.3333, "attention": 0.4},
+            {"context": 0, "response": 1, "hops": None, "path": None,
+             "weight": 0.05, "attention": 0.1},
+            {"context": 0, "response": 2, "hops": 0, "path": ["dog"],
+             "weight": 1.0, "attention": 0.2},
+        ],
+    }  # fmt: skip
+    rows = {1: {"wit": 1.0, "explanation": {"wit": found}}}
+    path = tmp_path / "report.html"
+    write_report(path, [(Dialogue("talk", turns), rows)], COLUMNS[:1], title="T", signature="s")
+    browser.get(path.as_uri())
+    browser.find_element(By.CSS_SELECTOR, "details.scores summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 5).until(lambda b: b.find_elements(By.CSS_SELECTOR, "svg.topics"))
+    shown = [e.get_attribute("textContent") for e in browser.find_elements(
+        By.CSS_SELECTOR, "svg.topics text"
+    )]  # fmt: skip
+    assert shown == ["dog", "cat", "star<i>", "dog"]
+    lines = browser.find_elements(By.CSS_SELECTOR, "svg.topics line")
+    widths = [float(line.get_attribute("stroke-width")) for line in lines]
+    assert sorted(widths, reverse=True) == [widths[0], widths[2], widths[1]]
+    named = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "svg.topics + ul li")]
+    assert named == ["dog = dog (0 hops)", "dog – pet – cat (2 hops)", "dog … star<i> (no path)"]
+    assert "percentile" in browser.find_element(By.CSS_SELECTOR, "details.scores").text
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

@@ -20,8 +20,9 @@ from causerie.errors import CauserieError
 from causerie.metrics import load
 from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
-from causerie.training.heldout import Shares, nats_per_character, reactions, reactions_found
+from causerie.training.heldout import nats_per_character, reactions, reactions_found
 from causerie.training.language import LanguageConfig, LanguageModelling, row
+from causerie.training.measures import Shares
 
 TOPICS = ("hiking", "music", "pizza", "weather", "film", "guitar", "lake", "book")
 

@@ -22,17 +22,16 @@ from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph
 from causerie.metrics.causalscore.measure import (
+    DRAWN,
     Answered,
     always_positive,
     answered,
+    asked,
     position_only,
     with_random_responses,
 )
 from causerie.metrics.causalscore.questions import (
     Example,
-    Pairs,
-    annotated_items,
-    measured_triples,
 )
 from causerie.training.annotated import AnnotatedCorpus
 
@@ -114,23 +113,17 @@ def run_causes(
 def _measure(
     metric: CausalScore, corpus: AnnotatedCorpus, test: DiscoveryTest | None, seed: int
 ) -> _Measured:
-    from causerie.metrics.causalscore.classifier import dependents
-
-    items = annotated_items(corpus, metric.history)
-    examples = {
-        "C_uncond": Pairs(items, seed).epoch(0),
-        "C_cond": measured_triples(items, dependents(metric.unconditional, items), seed),
-    }
-    classifiers = {"C_uncond": metric.unconditional, "C_cond": metric.conditional}
+    examples: dict[str, list[Example]] = {}
     answers: dict[str, dict[str, Answered]] = {}
-    for name, asked in examples.items():
+    for name, (classifier, questions) in asked(metric, corpus, seed).items():
+        examples[name] = questions
         answers[name] = {
-            name: answered(classifiers[name], asked),
-            "position only": position_only(asked),
-            "always positive": always_positive(asked),
+            name: answered(classifier, questions),
+            "position only": position_only(questions),
+            "always positive": always_positive(questions),
         }
         if test:
-            answers[name]["test without learning"] = answered(test, asked, SIGNIFICANT)
+            answers[name]["test without learning"] = answered(test, questions, SIGNIFICANT)
     return _Measured(
         examples,
         answers,
@@ -147,7 +140,11 @@ def _domain(name: str, parts: Sequence[_Measured], resamples: int, seed: int) ->
         for score in SCORES.values()
     ]
     labels = [label for p in parts for label in [True] * len(p.true) + [False] * len(p.random)]
-    clusters = [c for part in parts for c in part.conversations * 2]
+    clusters = [
+        c
+        for part in parts
+        for c in (*part.conversations, *(c for c in part.conversations for _ in range(DRAWN)))
+    ]
     found = estimates_of(
         auc_of_clusters(scores, labels, clusters), len(labels), resamples=resamples, seed=seed
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from causerie.bench.statistics.votes import VOTES
-from causerie.dialogue import Dialogue, Exchange, Role, Turn
-from causerie.io.records import text
+from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.io.records import ROLES, text
 from causerie.io.rejected import RecordError
 
 Fields: TypeAlias = Mapping[str, object]
@@ -38,10 +38,9 @@ def read_turn(value: object, name: str) -> Turn:
     if not isinstance(value, Mapping):
         raise RecordError(f"{name} must be an object, not {type(value).__name__}")
     speaker = optional_text(value, "speaker") or ""
-    role = cast("Role", speaker.casefold()) if speaker.casefold() in ("user", "system") else None
     said = value.get("text")
     blank = isinstance(said, str) and not said.strip()
-    return Turn(speaker, "" if blank else text(said, f"{name} text"), role)
+    return Turn(speaker, "" if blank else text(said, f"{name} text"), ROLES.get(speaker.lower()))
 
 
 def read_response(context: tuple[Turn, ...], value: object, name: str) -> Turn:

@@ -90,6 +90,9 @@ def train(
 
         causerie train odes --data labelled.jsonl --out my-odes
 
+        causerie train grade --init density --data chats.jsonl --out my-grade
+        --set interaction=towers --set fixed=true --set batch=64 --set learning_rate=1e-3
+
         causerie train lm --data chats.jsonl --out my-lm
 
         causerie score new.jsonl --metrics fed --lm my-lm

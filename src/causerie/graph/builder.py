@@ -190,7 +190,9 @@ def _distinct(
 
 def check_place(folder: Path) -> None:
     """A graph can be written there: nothing is, or another graph to be replaced."""
-    if folder.is_dir() and not any(folder.iterdir()):
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if folder.exists() and not (folder / ABOUT).is_file():
+    known = {ABOUT, EDGES, VECTORS, FREQUENCIES, CARD, LICENCE}
+    inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if ABOUT not in inside or inside - known:
         raise CauserieError(f"{folder} exists and is no graph: choose another place")

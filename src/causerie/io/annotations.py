@@ -6,6 +6,7 @@ from; the published CGDIALOG+ has the spans alone, as `entities`, and turns as "
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,8 +31,11 @@ class Annotation:
 
     @property
     def conversation(self) -> tuple[str, ...]:
-        """Equal for exchanges of one conversation: its first turns."""
-        return opening(self.exchange.context)
+        """Equal for exchanges of one conversation: its first turns.
+
+        The first response of all has fewer before it and stands for itself.
+        """
+        return opening((*self.exchange.context, self.exchange.response))
 
 
 def opening(turns: Sequence[Turn]) -> tuple[str, ...]:
@@ -53,23 +57,27 @@ def to_annotation(fields: Mapping[str, object], default_id: str) -> Annotation:
 def matching_turns(span: str, context: Sequence[Turn]) -> frozenset[int]:
     """The turns that a span was taken from: the latest that holds it, or those it runs over.
 
-    White space does not matter, nor case where it would match nothing; a span may begin with
-    the name of the speaker.
+    Whole words come before parts of words. White space does not matter, nor case where it would
+    match nothing; a span may begin with the name of the speaker.
     """
     said = [turn.text for turn in context]
     named = [f"{turn.speaker}: {turn.text}" for turn in context]
-    for read in (_squeezed, _plain):
-        wanted = read(span)
-        if not wanted:
-            break
-        for texts in (said, named):
-            turns = [read(text) for text in texts]
-            for index in reversed(range(len(turns))):
-                if wanted in turns[index]:
-                    return frozenset({index})
-            start = " ".join(turns).rfind(wanted)
-            if start >= 0:
-                return frozenset(_covered(turns, start, start + len(wanted)))
+    readings = [
+        (read(span), [read(text) for text in texts])
+        for read in (_squeezed, _plain)
+        for texts in (said, named)
+        if read(span)
+    ]
+    for wanted, turns in readings:
+        word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")  # "no" is not in "I know"
+        if whole := [index for index, turn in enumerate(turns) if word.search(turn)]:
+            return frozenset(whole[-1:])
+    for wanted, turns in readings:
+        if holding := [index for index, turn in enumerate(turns) if wanted in turn]:
+            return frozenset(holding[-1:])
+        start = " ".join(turns).rfind(wanted)
+        if start >= 0:
+            return frozenset(_covered(turns, start, start + len(wanted)))
     return frozenset()
 
 

@@ -20,6 +20,11 @@ _COMMON = frozenset(
 FIELDS = _COMMON | {"context", "response", "turns", "messages", "conversations"}
 """Every name that means something at the top of a record; others go to the metadata."""
 
+ROLES: Mapping[str, Role] = {
+    "user": "user", "human": "user", "bot": "system", "system": "system", "assistant": "system",
+}  # fmt: skip
+"""Of speakers whose names say it."""
+
 _JSON_LIST = re.compile(r'\s*\[\s*["{\]]')
 
 
@@ -130,9 +135,12 @@ def turn_of(item: object) -> Turn:
         raise RecordError(f"must be an object, not {type(item).__name__}")
     speaker = text(item.get("speaker"), "speaker")
     said = text(item.get("text"), "text")
+    named = ROLES.get(speaker.lower())
     if len(item) == 2:  # most turns have nothing else
-        return Turn(speaker, said)
+        return Turn(speaker, said, named)
     role = item.get("role")
+    if role is None:
+        role = named
     if role == "assistant":
         role = "system"
     if role not in (None, "user", "system"):

@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from causerie.dialogue import Dialogue
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric, Score
-from causerie.models.artifact import Artifact, load_artifact
+from causerie.metrics.base import Metric, Score, Scores
+from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import Tensor
 
+    from causerie.dialogue import Exchange
     from causerie.engines import Engines
+    from causerie.engines.encoder import Encoder
     from causerie.training.loop import Progress
 
 QUANTILES = 1001
+ENCODER = ("tuning", "rank", "layers", "pooling", "window")
+"""Settings that say what an artifact's encoder is."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,31 @@ class TrainedMetric(Metric):
         return Score(value, percentile, {"percentile": percentile, **(explanation or {})})
 
 
+class EncoderMetric(TrainedMetric):
+    """A trained metric on an encoder that may be another artifact's; a dialogue has the mean."""
+
+    @property
+    def dialogue_table(self) -> str:
+        """Which of the artifact's tables has the scores of human dialogues."""
+        return "dialogue"
+
+    @classmethod
+    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
+        """All settings of its own artifacts; of others what says how their encoder is tuned."""
+        return start.options if start.metric == cls.name else encoder_settings(start)
+
+    def score_dialogues(
+        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+    ) -> list[Scores]:
+        means = super().score_dialogues(dialogues, speaker)
+        return [
+            (self.calibrated_score(score.value, self.dialogue_table),)
+            if score.value is not None
+            else (score,)
+            for (score,) in means
+        ]
+
+
 def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
     """What an artifact keeps of the scores of human responses."""
     levels = np.linspace(0, 1, QUANTILES)
@@ -131,10 +162,71 @@ def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
     return quantiles
 
 
+def calibration(
+    scores: NDArray[Any], groups: Sequence[Sequence[Exchange]], name: str = ""
+) -> dict[str, Tensor]:
+    """The tables that an artifact keeps: scores of human responses, and of whole dialogues.
+
+    `groups` are the exchanges of each dialogue, whose scores follow each other.
+    """
+    import torch
+
+    starts = np.cumsum([0, *map(len, groups)])[:-1]
+    means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
+    return {
+        f"calibration.{level}{name}": torch.from_numpy(quantiles_of(values))
+        for level, values in (("turn", scores), ("dialogue", means))
+    }
+
+
 def percentile_of(value: float, quantiles: NDArray[Any]) -> float:
     """Share of human responses that score no better, 0 to 100."""
     below = np.searchsorted(quantiles, np.float32(value), side="right")
     return round(100 * float(below) / len(quantiles), 1)
+
+
+def check_start(start: Artifact, config: Any, encoder: Encoder, settings: Sequence[str]) -> None:
+    """All that gives the weights of an earlier training their meaning must agree."""
+    differs = [key for key in settings if start.options.get(key) != getattr(config, key)]
+    if differs:
+        theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
+        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
+    if start.backbone_sha256 != encoder.sha256:
+        raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
+
+
+def encoder_settings(start: Artifact) -> dict[str, Any]:
+    """What an artifact of any metric says about its encoder."""
+    return {key: start.options[key] for key in ENCODER if key in start.options}
+
+
+def shared_encoder(run: TrainingRun) -> str | None:
+    """The shipped artifact whose encoder a training leaves as it is: it is not saved again."""
+    return run.init if run.config.fixed and run.init and shipped(run.init) else None
+
+
+def starting_encoder(
+    engines: Engines,
+    config: Any,
+    start: Artifact | None,
+    settings: Sequence[str] = ENCODER,
+    part: str = "encoder",
+) -> Encoder:
+    """An encoder to be trained as configured, with the weights of --init where there is one.
+
+    `settings` are those that must agree with --init; `part` names its encoder.
+    """
+    if config.fixed and config.tuning != "frozen" and not start:
+        raise CauserieError("fixed=true takes the encoder of --init, or tuning=frozen")
+    encoder = engines.new_encoder()
+    encoder.input.window = min(encoder.input.window, config.window)
+    encoder.model = config.encoder_tuning.prepare(encoder.model)
+    if start:
+        check_start(start, config, encoder, settings)
+        config.encoder_tuning.load(encoder.model, start.part(part))
+    if not config.learns_encoder:
+        encoder.model.eval()
+    return encoder
 
 
 def card(

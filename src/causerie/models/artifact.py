@@ -1,7 +1,8 @@
 """Artifacts: trained metrics on disk, as a folder of JSON, safetensors and a card.
 
 config.json             metric, version, hyper-parameters, backbone with its hash, seed
-network.safetensors     trained weights, float16
+network.safetensors     trained weights, float16; without the encoder's where another artifact,
+                        which comes with causerie, has the same: config.json names it
 statistics.safetensors  means, covariances, calibration: float32
 card.md                 data, licence, recipe, results, limits
 LICENSE                 of the data it was trained on, which goes with the weights
@@ -47,6 +48,8 @@ class Artifact:
     card: str
     licence: str
     """Under which the weights may be used: that of the data they were trained on."""
+    encoder_of: str | None = None
+    """A shipped artifact that has the same encoder, so that its weights are not written again."""
     version: str = __version__
     """Of causerie when it was trained."""
 
@@ -90,7 +93,8 @@ class Artifact:
             (temporary / CONFIG).write_text(self._config(), encoding="utf-8")
             (temporary / CARD).write_text(self.card, encoding="utf-8")
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
-            for name, tensors in ((NETWORK, self.network), (STATISTICS, self.statistics)):
+            own = {k: t for k, t in self.network.items() if not self._shares(k)}
+            for name, tensors in ((NETWORK, own), (STATISTICS, self.statistics)):
                 save_file({k: t.contiguous() for k, t in tensors.items()}, temporary / name)
             if folder.exists():
                 os.replace(folder, old)
@@ -101,13 +105,19 @@ class Artifact:
             shutil.rmtree(temporary, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
 
+    def _shares(self, name: str) -> bool:
+        """Whether a weight stands in another artifact."""
+        return self.encoder_of is not None and name.startswith("encoder.")
+
     def _config(self) -> str:
-        config = {
+        config: dict[str, Any] = {
             "metric": self.metric,
             "version": self.version,
             "backbone": {"name": self.backbone, "sha256": self.backbone_sha256},
             "options": dict(self.options),
         }
+        if self.encoder_of is not None:
+            config["encoder"] = {"of": self.encoder_of, "sha256": self.encoder_sha256()}
         return json.dumps(config, indent=2) + "\n"
 
 
@@ -128,7 +138,9 @@ def check_place(folder: Path) -> None:
 
 
 def shipped(name: str) -> Path | None:
-    """Folder of an artifact that comes with causerie."""
+    """Folder of an artifact that comes with causerie; a path is no name of one."""
+    if name in ("", ".", "..") or Path(name).name != name:
+        return None
     folder = Path(str(files("causerie").joinpath("artifacts", name)))
     return folder if (folder / CONFIG).is_file() else None
 
@@ -166,12 +178,15 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
     if metric not in (None, config["metric"]):
         raise CauserieError(f"{name} is an artifact of {config['metric']}, not of {metric}")
     try:
+        encoder = config.get("encoder")
+        shared = _shared_encoder(encoder) if encoder else {}
         return Artifact(
             metric=config["metric"],
             backbone=config["backbone"]["name"],
             backbone_sha256=config["backbone"]["sha256"],
             options=config["options"],
-            network=load_file(folder / NETWORK),
+            network={**load_file(folder / NETWORK), **shared},
+            encoder_of=encoder["of"] if encoder else None,
             statistics=load_file(folder / STATISTICS),
             card=(folder / CARD).read_text(encoding="utf-8"),
             licence=(folder / LICENCE).read_text(encoding="utf-8").removesuffix("\n"),
@@ -179,6 +194,14 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
         )
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise damaged(str(folder), error) from error
+
+
+def _shared_encoder(encoder: Mapping[str, str]) -> dict[str, Tensor]:
+    """The weights of the encoder that an artifact has in common with a shipped one."""
+    keeper = load_artifact(encoder["of"]) if shipped(encoder["of"]) else None
+    if keeper is None or keeper.encoder_sha256() != encoder["sha256"]:
+        raise ValueError(f"this version of causerie has another encoder in {encoder['of']}")
+    return {k: t for k, t in keeper.network.items() if k.startswith("encoder.")}
 
 
 def damaged(where: str, error: Exception) -> CauserieError:

@@ -140,13 +140,13 @@ class Store:
         if os.path.isdir(name):  # unlike Path.is_dir, takes any text
             return _resolved_folder(name, Path(name), weights_sha256(Path(name)), kind)
         if not is_hub_name(name):
-            raise CauserieError(f"there is no model folder {name!r}; {self._names()}")
+            raise CauserieError(f"there is no model folder {name!r}; {self._names(kind)}")
         try:
             return self._resolved_hub(name, kind)
         except SourceError as error:
             raise CauserieError(
                 f"{name} is neither a known model nor a folder, and not to be had from the model "
-                f"hub ({error}): check the name, or give a folder; {self._names()}"
+                f"hub ({error}): check the name, or give a folder; {self._names(kind)}"
             ) from error
 
     def _resolved_hub(self, name: str, kind: Kind) -> Resolved:

@@ -85,7 +85,14 @@
     }
     if (value !== null && typeof value === "object") {
       const list = make("dl");
+      const graph = isTopicGraph(value);
+      if (graph) {
+        const entry = make("dd");
+        entry.append(topicGraph(value));
+        list.append(make("dt", "", "topics"), entry);
+      }
       Object.entries(value).forEach(([key, item]) => {
+        if (graph && (key === "topics" || key === "edges")) return;
         const entry = make("dd");
         entry.append(explanation(item));
         list.append(make("dt", "", key), entry);
@@ -93,6 +100,65 @@
       return list;
     }
     return make("span", "", typeof value === "number" ? figure(value) : String(value));
+  }
+
+  // A topic graph: words of the context on the left, of the response on the right, wide lines
+  // where attention is, strong ones where the way between two words is short.
+
+  const ROW = 22;
+  const SIDE = 120;
+  const ACROSS = 110;
+  const NAMED = 5;
+
+  function isTopicGraph({ topics, edges }) {
+    return Boolean(topics) && Array.isArray(topics.context) && Array.isArray(topics.response)
+      && Array.isArray(edges);
+  }
+
+  function wayOf({ path, hops }, from, to) {
+    if (!path) return `${from} … ${to} (no path)`;
+    return `${path.length > 1 ? path.join(" – ") : `${from} = ${to}`} (${hops} hop${hops === 1 ? "" : "s"})`;
+  }
+
+  function topicGraph({ topics, edges }) {
+    const box = make("div");
+    const rows = Math.max(topics.context.length, topics.response.length);
+    if (!rows) return make("span", "", "none");
+    const height = ROW * rows;
+    const y = (side, place) => (height * (place + 0.5)) / topics[side].length;
+    const drawing = shape("svg", {
+      class: "topics", role: "img", viewBox: `0 0 ${2 * SIDE + ACROSS} ${height}`,
+      "aria-label": "topics of the context and of the response",
+    });
+    const strongest = Math.max(...edges.map((edge) => edge.attention || 0), 1e-9);
+    const way = (edge) => wayOf(edge, topics.context[edge.context], topics.response[edge.response]);
+    for (const edge of edges) {
+      const line = shape("line", {
+        x1: SIDE + 4, y1: y("context", edge.context),
+        x2: SIDE + ACROSS - 4, y2: y("response", edge.response),
+        "stroke-width": 0.5 + 3.5 * ((edge.attention || 0) / strongest),
+        "stroke-opacity": 0.15 + 0.85 * edge.weight,
+      });
+      const title = shape("title", {});
+      title.textContent = edge.attention === undefined
+        ? way(edge) : `${way(edge)}, attention ${figure(edge.attention)}`;
+      line.append(title);
+      drawing.append(line);
+    }
+    for (const [side, x, anchor] of [["context", SIDE, "end"], ["response", SIDE + ACROSS, "start"]]) {
+      topics[side].forEach((word, place) => {
+        const text = shape("text", { x, y: y(side, place), "text-anchor": anchor, class: side });
+        text.textContent = word.length > 18 ? `${word.slice(0, 17)}…` : word;
+        drawing.append(text);
+      });
+    }
+    const named = make("ul");
+    [...edges]
+      .sort((a, b) => b.weight - a.weight || (b.attention || 0) - (a.attention || 0))
+      .slice(0, NAMED)
+      .forEach((edge) => named.append(make("li", "", way(edge))));
+    box.append(drawing, named);
+    return box;
   }
 
   // Arcs from the turns that a response depends on, as long as its scores are open.
@@ -105,8 +171,11 @@
     return found ? found.dependents : [];
   }
 
+  // The name of its space is an address, which nothing on this page may be: asked of the parser.
+  const drawing = new DOMParser().parseFromString("<svg>", "text/html").querySelector("svg");
+
   function shape(tag, attributes) {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    const node = document.createElementNS(drawing.namespaceURI, tag);
     Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
     return node;
   }

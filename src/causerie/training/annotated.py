@@ -12,6 +12,7 @@ from pathlib import Path
 from causerie.dialogue import Dialogue
 from causerie.errors import CauserieError
 from causerie.io import Annotation, Rejected, read_annotations
+from causerie.io.annotations import opening
 from causerie.training.corpus import Corpus
 
 HELD_OUT = 5
@@ -67,10 +68,11 @@ class AnnotatedCorpus:
             known = sorted({annotation.conversation for annotation in source})
             if len(known) < HELD_OUT:
                 raise CauserieError(
-                    f"a file with {len(known)} conversations cannot spare one for validation: "
-                    "give --valid"
+                    f"a file with {len(known)} conversations cannot spare some for validation: "
+                    f"give --valid, or at least {HELD_OUT} conversations"
                 )
-            held.update(random.Random(seed).sample(known, len(known) // HELD_OUT))
+            # negatives are of another conversation: one alone has none
+            held.update(random.Random(seed).sample(known, max(2, len(known) // HELD_OUT)))
         return self.without(held), self.without(self.conversations - held)
 
     def part(self, share: float, seed: int) -> AnnotatedCorpus:
@@ -81,6 +83,12 @@ class AnnotatedCorpus:
             random.Random(seed).shuffle(known)
             kept.update(known[: max(1, round(share * len(known)))])
         return self.without(self.conversations - kept)
+
+    def apart_from(self, other: AnnotatedCorpus) -> AnnotatedCorpus:
+        """The annotations of conversations that are not in the other, nor share an exchange."""
+        free = self.dialogues.without(other.dialogues)
+        kept = {opening(dialogue.turns) for dialogue in free.dialogues}
+        return self.without(self.conversations - (kept - other.conversations))
 
     def without(self, conversations: Iterable[tuple[str, ...]]) -> AnnotatedCorpus:
         """The annotations of all other conversations."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
@@ -122,6 +122,26 @@ def _exchange_keys(dialogue: Dialogue) -> set[tuple[str, ...]]:
     words = [_WORD.findall(turn.text.lower()) for turn in dialogue.turns]
     keys = ((*last, "|", *response) for last, response in pairwise(words))
     return {key for key in keys if len(key) > SHARED_WORDS}
+
+
+class EpochBatches(Generic[Thing]):
+    """Batches of examples that `draw` gives for every epoch; an incomplete one is left out."""
+
+    def __init__(self, count: int, size: int, draw: Callable[[int], Sequence[Thing]]) -> None:
+        """`count` is how many examples an epoch has."""
+        self._count, self._size, self._draw = count, size, draw
+        self._epoch: tuple[int, Sequence[Thing]] = (-1, ())
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return max(1, self._count // self._size)
+
+    def __getitem__(self, index: int) -> Sequence[Thing]:
+        """Batch number `index`, counted on through the epochs."""
+        epoch, place = divmod(index, len(self))
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, self._draw(epoch)
+        return self._epoch[1][place * self._size : (place + 1) * self._size]
 
 
 class Batches:

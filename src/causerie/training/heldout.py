@@ -7,8 +7,7 @@ said to the system among what other users said to theirs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,40 +15,14 @@ from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.dialoguetree import DialogueTree
 from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
+from causerie.training.measures import Shares
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from causerie.engines.likelihood import Likelihood
 
 HISTORY = 6
 """Turns that the model sees before a reaction."""
 AT_ONCE = 16
-RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Numerators and denominators of a ratio, one of each per dialogue."""
-
-    part: NDArray[Any]
-    whole: NDArray[Any]
-
-    def ratio(self) -> float:
-        return float(self.part.sum() / self.whole.sum())
-
-    def text(self, other: Shares | None = None) -> str:
-        """The ratio with its 95% interval (of the difference to `other`, on the same dialogues)."""
-        rows = np.random.default_rng(0).integers(len(self.part), size=(RESAMPLES, len(self.part)))
-        value = self.ratio() - (other.ratio() if other else 0.0)
-        drawn = self._ratios(rows) - (other._ratios(rows) if other else 0.0)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        sign = "+" if other else ""
-        return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
-
-    def _ratios(self, rows: NDArray[Any]) -> NDArray[Any]:
-        ratios: NDArray[Any] = self.part[rows].sum(1) / self.whole[rows].sum(1)
-        return ratios
 
 
 def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Shares:

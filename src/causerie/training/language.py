@@ -20,8 +20,9 @@ from causerie.engines.turnformat import FORMATS, TurnFormat
 from causerie.errors import CauserieError
 from causerie.training.config import LoopConfig
 from causerie.training.corpus import Batches, Corpus, sample
-from causerie.training.heldout import Shares, nats_per_character, reactions, reactions_found
+from causerie.training.heldout import nats_per_character, reactions, reactions_found
 from causerie.training.loop import Progress, Task, fit
+from causerie.training.measures import Shares
 
 if TYPE_CHECKING:
     from pathlib import Path

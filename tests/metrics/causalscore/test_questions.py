@@ -90,6 +90,14 @@ def test_pairs_are_causes_and_preceding_against_other_responses(items: list[Item
     assert {e.question for e in pairs.epoch(1) if not e.label} != {e.question for e in negatives}
 
 
+def test_more_responses_of_others(items: list[Item]) -> None:
+    one, three = (Pairs(items, 0, others) for others in (1, 3))
+    assert len(three) == 2 * len(one)
+    drawn = Counter((example.question.utterance, example.label) for example in three.epoch(0))
+    assert all(drawn[said, False] == 3 * drawn[said, True] for said, _ in drawn)
+    assert len(three.epoch(0)) == len(three)
+
+
 def test_a_single_conversation_has_no_negatives(items: list[Item]) -> None:
     with pytest.raises(CauserieError, match="file 1 has a single conversation"):
         Pairs([items[0], items[0]], seed=0)

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Score, Scores
-from causerie.metrics.causalscore.config import ENCODER, CausalScoreConfig
+from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph, dependents_of
 from causerie.metrics.causalscore.questions import Question
-from causerie.metrics.trained import TrainedMetric, TrainingRun
+from causerie.metrics.trained import EncoderMetric, TrainingRun
 from causerie.models.artifact import Artifact, damaged
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from causerie.metrics.causalscore.classifier import Classifier
 
 
-class CausalScore(TrainedMetric):
+class CausalScore(EncoderMetric):
     """Options: `artifact` (name or folder), `score` (mean as in the paper; its ablations
     unconditional, conditional and max; sum and noisy-or, which grow with the number of causes),
     `history` (turns before the response among which causes are sought)."""
@@ -103,31 +103,17 @@ class CausalScore(TrainedMetric):
         explanation = explain(graph, exchange.turn) if self.explain else None
         return self.calibrated_score(value, f"turn.{self._table}", explanation)
 
-    def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
-    ) -> list[Scores]:
-        means = super().score_dialogues(dialogues, speaker)
-        return [
-            (self.calibrated_score(score.value, f"dialogue.{self._table}"),)
-            if score.value is not None
-            else (score,)
-            for (score,) in means
-        ]
-
     @property
     def _table(self) -> str:
         return self.variant if self._comparable else "none"
 
     @property
+    def dialogue_table(self) -> str:
+        return f"dialogue.{self._table}"
+
+    @property
     def signature(self) -> str:
         return f"{super().signature}|{self.unconditional.encoder.signature}"
-
-    @classmethod
-    def inherited(cls, start: Artifact) -> Mapping[str, Any]:
-        """All settings of its own artifacts; of others what says how their encoder is tuned."""
-        if start.metric == cls.name:
-            return start.options
-        return {key: start.options[key] for key in ENCODER if key in start.options}
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import dependents_of
-from causerie.metrics.causalscore.network import CrossHead, TowersHead
+from causerie.metrics.causalscore.network import CrossHead, GivenHead, TowersHead
 from causerie.metrics.causalscore.questions import Item, Question
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Classifier(ABC):
 class Cross(Classifier):
     """The paper's: the encoder reads "utterance [SEP] given [SEP] response"."""
 
-    def __init__(self, encoder: Encoder, config: CausalScoreConfig, texts: int) -> None:
+    def __init__(self, encoder: Encoder, config: CausalScoreConfig) -> None:
         super().__init__(encoder, config)
         self.head = CrossHead(encoder.dimension).to(encoder.device)
 
@@ -72,10 +72,14 @@ class Cross(Classifier):
 class Towers(Classifier):
     """Every text is encoded by itself, equal ones once."""
 
-    def __init__(self, encoder: Encoder, config: CausalScoreConfig, texts: int) -> None:
+    def __init__(
+        self, encoder: Encoder, config: CausalScoreConfig, unconditional: TowersHead | None = None
+    ) -> None:
+        """C_cond, where `unconditional` is the head of C_uncond; without, that one."""
         super().__init__(encoder, config)
-        head = TowersHead(encoder.dimension, texts, config.width, config.dropout)
-        self.head = head.to(encoder.device)
+        size = encoder.dimension, config.width, config.dropout
+        head = GivenHead(unconditional, *size) if unconditional else TowersHead(2, *size)
+        self.head: nn.Module = head.to(encoder.device)
 
     def logits(self, questions: Sequence[Question], vectors: Vectors) -> Tensor:
         rows = [question.texts for question in questions]
@@ -86,24 +90,33 @@ class Towers(Classifier):
         return logits
 
 
-CLASSIFIERS: dict[str, type[Cross] | type[Towers]] = {"cross": Cross, "towers": Towers}
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 """The parts of an artifact that hold the heads."""
 SECOND_ENCODER = "conditional_encoder"
 """And, for `cross`, the encoder of the conditional classifier."""
 
 
+def classifiers(
+    encoder: Encoder, second: Encoder, config: CausalScoreConfig
+) -> tuple[Classifier, Classifier]:
+    """C_uncond and C_cond before any training; `second` is the encoder of the latter."""
+    if config.interaction == "cross":
+        return Cross(encoder, config), Cross(second, config)
+    unconditional = Towers(encoder, config)
+    assert isinstance(unconditional.head, TowersHead)
+    return unconditional, Towers(second, config, unconditional.head)
+
+
 def restore(engines: Engines, artifact: Artifact) -> tuple[Classifier, Classifier]:
     """C_uncond and C_cond as the artifact's training left them."""
     config = CausalScoreConfig(**artifact.options)
-    make = CLASSIFIERS[config.interaction]
     encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
     second = encoder
     if config.interaction == "cross":
         second = engines.tuned_encoder(
             artifact, config.encoder_tuning, config.window, SECOND_ENCODER
         )
-    both = make(encoder, config, 2), make(second, config, 3)
+    both = classifiers(encoder, second, config)
     for classifier, part in zip(both, (UNCONDITIONAL, CONDITIONAL), strict=True):
         classifier.head.load_state_dict(artifact.part(part))
         classifier.head.eval()

@@ -67,7 +67,7 @@ def max_ci(graph: CausalGraph) -> float:
 
 
 def total(graph: CausalGraph) -> float:
-    """Equation 1 with sums over the window for means over what passed the threshold."""
+    """The strengths of all dependents together: equation 1 has their mean."""
     return math.fsum(graph.strengths)
 
 

@@ -17,6 +17,7 @@ from causerie.metrics.causalscore.classifier import Classifier
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.measure import answered
 from causerie.metrics.causalscore.questions import Example, Item, TrainingSet, triple
+from causerie.training.corpus import EpochBatches
 from causerie.training.loop import Task
 from causerie.training.vectors import LearnedVectors
 
@@ -36,9 +37,7 @@ class Classification(Task):
         *,
         learn_encoder: bool,
     ) -> None:
-        self.classifier, self.config, self.examples, self.valid = (
-            classifier, config, examples, valid,
-        )  # fmt: skip
+        self.classifier, self.config, self.valid = classifier, config, valid
         self.encoder = classifier.encoder
         parts = {"head": classifier.head}
         if learn_encoder:
@@ -48,24 +47,15 @@ class Classification(Task):
         self._vectors = (
             LearnedVectors(self.encoder, config.pooling) if learn_encoder else classifier.vectors
         )
-        self._epoch: tuple[int, list[Example]] = (-1, [])
-
-    @property
-    def batches(self) -> int:
-        """In an epoch."""
-        return max(1, len(self.examples) // self.config.batch)
+        self.batches = EpochBatches(len(examples), config.batch, examples.epoch)
 
     def rate(self, name: str) -> float:
         return self.config.head_rate if name.startswith("head.") else 1.0
 
-    def batch(self, index: int) -> list[Example]:
-        epoch, place = divmod(index, self.batches)
-        if self._epoch[0] != epoch:
-            self._epoch = epoch, self.examples.epoch(epoch)
-        start = place * self.config.batch
-        return self._epoch[1][start : start + self.config.batch]
+    def batch(self, index: int) -> Sequence[Example]:
+        return self.batches[index]
 
-    def loss(self, batch: list[Example]) -> Tensor:
+    def loss(self, batch: Sequence[Example]) -> Tensor:
         # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
         self.encoder.model.train(self._learn_encoder and self.config.tuning == "full")
         logits = self.classifier.logits([example.question for example in batch], self._vectors)
@@ -137,14 +127,21 @@ def confident(
     """New positives, as many new negatives, and what is left of the unlabelled.
 
     Positives are surer than `confidence`, the surest first; the negatives are those that the
-    classifier thinks least of among the same places, so that place says nothing about the label.
+    classifier thinks least of among utterances as far from their response, so that place says
+    nothing about the label.
     """
     if not unlabelled:
         return [], [], []
     p = classifier.probabilities([example.question for example in unlabelled])
-    order = np.argsort(-p, kind="stable")
-    count = min(int((p > confidence).sum()), int((p < 0.5).sum()))
-    high, low = set(order[:count].tolist()), set(order[len(order) - count :].tolist())
+    distances = np.array([example.distance for example in unlabelled])
+    high: set[int] = set()
+    low: set[int] = set()
+    for distance in np.unique(distances):
+        places = np.flatnonzero(distances == distance)
+        order = places[np.argsort(-p[places], kind="stable")]
+        count = min(int((p[places] > confidence).sum()), int((p[places] < 0.5).sum()))
+        high.update(order[:count].tolist())
+        low.update(order[len(order) - count :].tolist())
     positives = [_labelled(unlabelled[i], True) for i in sorted(high)]
     negatives = [_labelled(unlabelled[i], False) for i in sorted(low)]
     left = [one for i, one in enumerate(unlabelled) if i not in high and i not in low]

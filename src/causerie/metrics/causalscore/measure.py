@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,22 @@ from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.io import Annotation
 from causerie.metrics.causalscore.formula import THRESHOLD
-from causerie.metrics.causalscore.questions import Example, Question
+from causerie.metrics.causalscore.questions import (
+    Example,
+    Pairs,
+    Question,
+    annotated_items,
+    measured_triples,
+)
+from causerie.training.annotated import AnnotatedCorpus
 from causerie.training.measures import auc, balanced_accuracy
+
+if TYPE_CHECKING:
+    from causerie.metrics.causalscore import CausalScore
+    from causerie.metrics.causalscore.classifier import Classifier
+
+DRAWN = 5
+"""Random responses for each true one: a single draw moves the AUC by a hundredth."""
 
 
 class Answers(Protocol):
@@ -39,6 +53,20 @@ class Answered:
         }
 
 
+def asked(
+    metric: CausalScore, corpus: AnnotatedCorpus, seed: int
+) -> dict[str, tuple[Classifier, list[Example]]]:
+    """Both classifiers by their names, each with what it is measured with."""
+    from causerie.metrics.causalscore.classifier import dependents
+
+    items = annotated_items(corpus, metric.history)
+    found = dependents(metric.unconditional, items)
+    return {
+        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
+        "C_cond": (metric.conditional, measured_triples(items, found, seed)),
+    }
+
+
 def answered(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:
     scores = by.probabilities([example.question for example in examples]).astype(np.float64)
     return Answered(scores, scores > threshold)
@@ -56,7 +84,7 @@ def position_only(examples: Sequence[Example]) -> Answered:
 
 
 def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Exchange]:
-    """Each exchange answered with a response of another conversation of the same file."""
+    """Each exchange answered with `DRAWN` responses of other conversations of the same file."""
     rng = random.Random(seed)
     by_conversation: dict[tuple[str, ...], list[str]] = {}
     for one in source:
@@ -67,6 +95,7 @@ def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Excha
     exchanges = []
     for one in source:
         others = [c for c in conversations if c != one.conversation]
-        drawn = rng.choice(by_conversation[rng.choice(others)])
-        exchanges.append(one.exchange.with_response(drawn))
+        for _ in range(DRAWN):
+            drawn = rng.choice(by_conversation[rng.choice(others)])
+            exchanges.append(one.exchange.with_response(drawn))
     return exchanges

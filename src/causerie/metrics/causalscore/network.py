@@ -28,10 +28,11 @@ class TowersHead(nn.Module):
     """The texts were read each by itself: a small network compares their vectors.
 
     It sees each vector, the products and differences of every two, and their cosines; before
-    training the logit is the cosine of the first text and the last, an utterance and a response.
+    training the logit is mostly the cosine of the first text and the last, an utterance and a
+    response.
     """
 
-    def __init__(self, dimension: int, texts: int, width: int, dropout: float) -> None:
+    def __init__(self, texts: int, dimension: int, width: int, dropout: float) -> None:
         super().__init__()
         self.pairs = list(combinations(range(texts), 2))
         self.narrow = nn.Linear(dimension, width)
@@ -52,4 +53,37 @@ class TowersHead(nn.Module):
         hidden = self.dropout(functional.gelu(self.hidden(self.dropout(torch.cat(seen, dim=-1)))))
         cosines = [(units[:, i] * units[:, j]).sum(-1, keepdim=True) for i, j in self.pairs]
         logits: Tensor = self.classifier(torch.cat([hidden, *cosines], dim=-1)).squeeze(-1)
+        return logits
+
+
+class GivenHead(nn.Module):
+    """C_cond of two towers: what C_uncond says, and how the given utterance changes it.
+
+    It sees what C_uncond, which stays as it is, says of the utterance and of the given one with
+    the response, and of each with the other: whether one answers the other tells which came
+    first. Before training the logit is all but C_uncond's for the utterance and the response.
+    """
+
+    ASKED = ((0, 2), (1, 2), (0, 1), (1, 0))
+
+    def __init__(
+        self, unconditional: TowersHead, dimension: int, width: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self._unconditional = (unconditional,)  # in a tuple: no part of this network's weights
+        self.change = TowersHead(3, dimension, width, dropout)
+        self.weigh = nn.Linear(len(self.ASKED), 1)
+        with torch.no_grad():
+            self.change.classifier.weight.mul_(0.1)
+            self.change.classifier.bias.zero_()
+            self.weigh.weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
+            self.weigh.bias.zero_()
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Logits of (tuples, texts, dimension): the utterance, the given one, the response."""
+        (unconditional,) = self._unconditional
+        unconditional.eval()
+        with torch.no_grad():
+            said = torch.stack([unconditional(vectors[:, pair]) for pair in self.ASKED], dim=-1)
+        logits: Tensor = self.change(vectors) + self.weigh(said).squeeze(-1)
         return logits

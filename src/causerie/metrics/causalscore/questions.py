@@ -130,7 +130,7 @@ class Others:
 
 
 class TrainingSet(ABC):
-    """Examples by epoch: the positives, each with a negative drawn anew."""
+    """Examples by epoch: the positives, each with negatives drawn anew."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -150,14 +150,14 @@ class TrainingSet(ABC):
 
 
 class Pairs(TrainingSet):
-    """For C_uncond: a cause or the preceding utterance, against another's response to it."""
+    """For C_uncond: a cause or the preceding utterance, against `others` responses of others."""
 
-    def __init__(self, items: Sequence[Item], seed: int) -> None:
+    def __init__(self, items: Sequence[Item], seed: int, others: int = 1) -> None:
         super().__init__(seed)
-        self._items, self._others = items, Others(items)
+        self._items, self._others, self._count = items, Others(items), others
 
     def __len__(self) -> int:
-        return sum(2 * len(_dependent_by_label(item)) for item in self._items)
+        return sum((1 + self._count) * len(_dependent_by_label(item)) for item in self._items)
 
     def draw(self, rng: random.Random) -> list[Example]:
         examples = []
@@ -166,8 +166,9 @@ class Pairs(TrainingSet):
                 said = item.utterances[index]
                 where = item.distance(index), item.conversation
                 examples.append(Example(Question(said, item.response), True, *where))
-                other = self._others.response(item, rng)
-                examples.append(Example(Question(said, other), False, *where))
+                for _ in range(self._count):
+                    other = self._others.response(item, rng)
+                    examples.append(Example(Question(said, other), False, *where))
         return examples
 
 
@@ -195,11 +196,13 @@ class Triples(TrainingSet):
             if len(item.utterances) > 1 and (matched or item.non_causes)
         ]
         self._positives = [(item, i, found) for item, found in usable for i in sorted(item.causes)]
-        self._by_distance: dict[int, list[tuple[Item, int, Sequence[int]]]] = {}
+        self._non_causes: dict[int, dict[int, list[tuple[Item, int, Sequence[int]]]]] = {}
+        """By source and distance."""
         for item, found in usable:
+            near = self._non_causes.setdefault(item.source, {})
             for i in item.non_causes:
-                self._by_distance.setdefault(item.distance(i), []).append((item, i, found))
-        if not (self._positives and self._by_distance):
+                near.setdefault(item.distance(i), []).append((item, i, found))
+        if not (self._positives and any(self._non_causes.values())):
             raise CauserieError(
                 "the annotations have no cause or nothing but causes within `history` turns: "
                 "the conditional classifier needs both"
@@ -213,15 +216,16 @@ class Triples(TrainingSet):
         for item, cause, found in self._positives:
             examples.append(triple(item, cause, found, True, rng))
             if self._matched:
-                other, non_cause, others = rng.choice(self._near(item.distance(cause)))
+                other, non_cause, others = rng.choice(self._near(item, item.distance(cause)))
                 examples.append(triple(other, non_cause, others, False, rng))
             else:
                 examples.append(triple(item, rng.choice(item.non_causes), found, False, rng))
         return examples
 
-    def _near(self, distance: int) -> list[tuple[Item, int, Sequence[int]]]:
-        """Non-causes at that distance, or at the nearest where there are any."""
-        return self._by_distance[min(self._by_distance, key=lambda d: (abs(d - distance), d))]
+    def _near(self, item: Item, distance: int) -> list[tuple[Item, int, Sequence[int]]]:
+        """Non-causes of the same file at that distance, or at the nearest where there are any."""
+        found = self._non_causes[item.source]
+        return found[min(found, key=lambda d: (abs(d - distance), d))]
 
 
 class PrecedingTwo(TrainingSet):
@@ -289,5 +293,5 @@ def _item(
 
 
 def _key(dialogue: Dialogue) -> tuple[str, ...]:
-    """As of an annotation, whose response is the last turn."""
-    return opening(dialogue.turns[:-1])
+    """As of an annotation."""
+    return opening(dialogue.turns)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from causerie.errors import CauserieError
 from causerie.io import write_whole
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.classifier import (
-    CLASSIFIERS,
     CONDITIONAL,
     SECOND_ENCODER,
     UNCONDITIONAL,
     Classifier,
+    classifiers,
     dependents,
 )
-from causerie.metrics.causalscore.config import ENCODER, SHAPE, CausalScoreConfig
+from causerie.metrics.causalscore.config import HEAD, CausalScoreConfig
+from causerie.metrics.causalscore.data import Data
 from causerie.metrics.causalscore.formula import SCORES
 from causerie.metrics.causalscore.learning import (
     Classification,
@@ -36,6 +36,7 @@ from causerie.metrics.causalscore.learning import (
 from causerie.metrics.causalscore.measure import (
     always_positive,
     answered,
+    asked,
     position_only,
     with_random_responses,
 )
@@ -50,10 +51,16 @@ from causerie.metrics.causalscore.questions import (
     measured_triples,
     unlabelled_items,
 )
-from causerie.metrics.trained import TrainingRun, card, quantiles_of
+from causerie.metrics.trained import (
+    ENCODER,
+    TrainingRun,
+    calibration,
+    card,
+    shared_encoder,
+    starting_encoder,
+)
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.corpus import Corpus
 from causerie.training.log import draw_scores
 from causerie.training.loop import fit
 from causerie.training.measures import auc
@@ -72,36 +79,11 @@ LIMITS = (
     "Causes are sought in a window before the response, and between single utterances.",
     "Judges whether a response answers what was said, not whether it is true.",
 )
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a training run reads."""
-
-    annotated: AnnotatedCorpus
-    valid: AnnotatedCorpus
-    unlabelled: Corpus
-
-    @classmethod
-    def read(cls, run: TrainingRun) -> Data:
-        """No conversation is in two of them, nor in what is to stay unseen."""
-        annotated = AnnotatedCorpus.read(run.annotations, run.say)
-        if run.valid:
-            valid = AnnotatedCorpus.read(run.valid, run.say)
-        else:
-            annotated, valid = annotated.split(run.config.seed)
-        unseen = AnnotatedCorpus.read(run.unseen, run.say)
-        apart = annotated.without(valid.conversations | unseen.conversations)
-        if len(apart) < len(annotated):
-            run.say(f"left out {len(annotated) - len(apart):,} annotations of held-out dialogues")
-        if not all(apart.sources):
-            raise CauserieError("all conversations of a file are in the validation data")
-        unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
-        free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
-        if len(free) < len(unlabelled):
-            shared = len(unlabelled) - len(free)
-            run.say(f"left out {shared:,} dialogues that share an exchange with held-out ones")
-        return cls(apart, valid, free)
+BY_POSITION = "by position only"
+BEHIND = (
+    "C_cond finds annotated causes less surely than their place alone does (see the results): "
+    "people mostly name the preceding utterance, and the classifier sees texts, not places."
+)
 
 
 class Training:
@@ -113,13 +95,9 @@ class Training:
         config = self.config
         torch.manual_seed(config.seed)
         self.start = load_artifact(run.init) if run.init else None
-        if config.fixed and config.tuning != "frozen" and not self.start:
-            raise CauserieError("fixed=true takes the encoder of --init, or tuning=frozen")
-        make = CLASSIFIERS[config.interaction]
         self.encoder = self._encoder(engines, "encoder")
-        self.unconditional: Classifier = make(self.encoder, config, 2)
         second = self._encoder(engines, SECOND_ENCODER) if self.own_encoder else self.encoder
-        self.conditional: Classifier = make(second, config, 3)
+        self.unconditional, self.conditional = classifiers(self.encoder, second, config)
         if self.start and self.start.metric == CausalScore.name:
             self.unconditional.head.load_state_dict(self.start.part(UNCONDITIONAL))
             self.conditional.head.load_state_dict(self.start.part(CONDITIONAL))
@@ -141,17 +119,9 @@ class Training:
         return self.config.interaction == "cross"
 
     def _encoder(self, engines: Engines, part: str) -> Encoder:
-        config, start = self.config, self.start
-        encoder = engines.new_encoder()
-        encoder.input.window = min(encoder.input.window, config.window)
-        encoder.model = config.encoder_tuning.prepare(encoder.model)
-        if start:
-            own = start.metric == CausalScore.name
-            check_start(start, config, encoder, SHAPE if own else ENCODER)
-            config.encoder_tuning.load(encoder.model, start.part(part if own else "encoder"))
-        if not config.learns_encoder:
-            encoder.model.eval()
-        return encoder
+        if self.start and self.start.metric == CausalScore.name:
+            return starting_encoder(engines, self.config, self.start, (*HEAD, *ENCODER), part)
+        return starting_encoder(engines, self.config, self.start)
 
     def unconditionally(self) -> None:
         """Train C_uncond: annotated causes and preceding utterances, labelled or not."""
@@ -160,7 +130,7 @@ class Training:
             self._remember()
         self.fit(
             self.unconditional,
-            Pairs([*self.items, *self.free_items], self.config.seed),
+            Pairs([*self.items, *self.free_items], self.config.seed, self.config.others),
             self.valid_pairs(),
             "unconditional",
             learn_encoder=self.config.learns_encoder,
@@ -247,7 +217,7 @@ class Training:
         task = Classification(classifier, config, examples, valid, learn_encoder=learn_encoder)
         progress = fit(
             task,
-            config.loop(task.batches),
+            config.loop(len(task.batches)),
             self.run.folder / name,
             identity={
                 **{key: value for key, value in asdict(config).items() if key not in LATER},
@@ -261,6 +231,7 @@ class Training:
             resume=self.run.resume,
             watch=self.run.watch,
         )
+        classifier.encoder.forget()  # what it remembers is from other weights
         return progress.best
 
     def _remember(self) -> None:
@@ -271,6 +242,13 @@ class Training:
             if self.own_encoder
             else self.unconditional.vectors
         )
+        if not self.own_encoder:
+            # All at once: which texts are encoded together shows in the last bits of their
+            # vectors, and a resumed run must have the same.
+            items = (*self.items, *self.valid_items, *self.free_items)
+            texts = dict.fromkeys(text for i in items for text in (*i.utterances, i.response))
+            self.run.say(f"encoding {len(texts):,} texts")
+            self.unconditional.vectors([((text,),) for text in texts])
 
     def _log_round(self, done: Round) -> None:
         self.rounds.append(done)
@@ -314,10 +292,11 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         statistics={},
         card="",
         licence=run.licence,
+        encoder_of=shared_encoder(run),
     )
     run.say("measuring on validation data")
     metric = CausalScore(engines, bare)  # the weights as they are saved
-    results = measure(metric, data.valid, config.seed)
+    results, behind = measure(metric, data.valid, config.seed)
     facts = {
         "annotated exchanges": f"{len(data.annotated):,}",
         "unlabelled dialogues": f"{len(data.unlabelled):,}",
@@ -347,44 +326,28 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
             f"{config.history} turns; the percentile says how many human responses score no "
             "better.",
             {**facts, **results},
-            LIMITS,
+            (*LIMITS, *([BEHIND] if behind else [])),
             held_out="one conversation in five",
         ),
     )
     return artifact, results
 
 
-def check_start(
-    start: Artifact, config: CausalScoreConfig, encoder: Encoder, shape: Sequence[str]
-) -> None:
-    """All that gives the weights of an earlier training their meaning must agree."""
-    differs = [key for key in shape if start.options.get(key) != getattr(config, key)]
-    if differs:
-        theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
-        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
-    if start.backbone_sha256 != encoder.sha256:
-        raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
-
-
-def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str, Any]:
-    """Both classifiers beside trivial answers; true against random responses by every score."""
-    items = annotated_items(valid, metric.history)
-    asked = {
-        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
-        "C_cond": (
-            metric.conditional,
-            measured_triples(items, dependents(metric.unconditional, items), seed),
-        ),
-    }
+def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
+    """Results: both classifiers beside trivial answers, true against random responses by every
+    score; and whether places of utterances find annotated causes better than C_cond does."""
     results: dict[str, Any] = {}
-    for name, (classifier, examples) in asked.items():
+    surest: dict[str, float] = {}
+    for name, (classifier, examples) in asked(metric, valid, seed).items():
         answers = {
             name: answered(classifier, examples),
-            f"{name}, by position only": position_only(examples),
+            f"{name}, {BY_POSITION}": position_only(examples),
             f"{name}, always positive": always_positive(examples),
         }
         for key, given in answers.items():
-            figures = [f"{value:.3f}" for value in given.measures(examples).values()]
+            measures = given.measures(examples)
+            surest[key] = measures["auc"]
+            figures = [f"{value:.3f}" for value in measures.values()]
             results[f"{key}: AUC / balanced accuracy"] = " / ".join(figures)
     true = metric.graphs([one.exchange for one in valid.annotations])
     false = metric.graphs([e for s in valid.sources for e in with_random_responses(s, seed)])
@@ -392,20 +355,16 @@ def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> dict[str,
     for name, score in SCORES.items():
         value = auc([score(graph) for graph in true + false], labels)
         results[f"true against random, {name}: AUC"] = f"{value:.3f}"
-    return results
+    return results, surest["C_cond"] < surest[f"C_cond, {BY_POSITION}"]
 
 
 def calibrate(metric: CausalScore, valid: AnnotatedCorpus) -> dict[str, torch.Tensor]:
     """Quantiles of the scores of held-out human responses and dialogues."""
     groups = [dialogue.exchanges() for dialogue in valid.dialogues.dialogues]
     graphs = metric.graphs([exchange for group in groups for exchange in group])
-    starts = np.cumsum([0, *map(len, groups)])[:-1]
-    tables = {}
+    tables: dict[str, torch.Tensor] = {}
     for name, score in SCORES.items():
-        scores = np.array([score(graph) for graph in graphs])
-        means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
-        tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
-        tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
+        tables |= calibration(np.array([score(graph) for graph in graphs]), groups, f".{name}")
     return tables
 
 

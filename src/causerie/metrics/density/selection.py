@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.encoder import EncoderInput
+from causerie.engines.texts import Texts
 from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.extractor import Cross, Extractor, Texts, Towers
+from causerie.metrics.density.extractor import Cross, Extractor, Towers
 from causerie.metrics.density.losses import contrastive_loss, selection_loss
 from causerie.training.attacks import corrupt
 from causerie.training.corpus import Batches, Corpus

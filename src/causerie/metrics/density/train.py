@@ -11,12 +11,18 @@ import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
-from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.trained import TrainingRun, card, corpora, quantiles_of
+from causerie.metrics.trained import (
+    TrainingRun,
+    calibration,
+    card,
+    check_start,
+    corpora,
+    quantiles_of,
+)
 from causerie.models.artifact import Artifact, damaged, load_artifact
 from causerie.training.attacks import ATTACKS
 from causerie.training.candidates import corpus_items
@@ -131,12 +137,7 @@ def complete(
 def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
     """Take the weights of an earlier training; all that gives them their meaning must agree."""
     shape = ("interaction", "tuning", "rank", "layers", "pooling", "width", "history")
-    differs = [key for key in shape if start.options.get(key) != getattr(config, key)]
-    if differs:
-        theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
-        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
-    if start.backbone_sha256 != extractor.encoder.sha256:
-        raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
+    check_start(start, config, extractor.encoder, shape)
     try:
         config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
         extractor.head.load_state_dict(start.part("head"))
@@ -170,11 +171,9 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
     exchanges = [exchange for group in groups for exchange in group]
     features = np.concatenate([*_features(extractor, exchanges)])
     starts = np.cumsum([0, *map(len, groups)])[:-1]
-    tables = {}
+    tables: dict[str, torch.Tensor] = {}
     for name, scores in distances(gaussian, extractor, features).items():
-        means = np.add.reduceat(scores, starts) / [len(group) for group in groups]
-        tables[f"calibration.turn.{name}"] = torch.from_numpy(quantiles_of(scores))
-        tables[f"calibration.dialogue.{name}"] = torch.from_numpy(quantiles_of(means))
+        tables |= calibration(scores, groups, f".{name}")
         if name != "classifier":
             squares = np.add.reduceat(scores**2, starts) / [len(group) for group in groups]
             tables[f"calibration.rms.{name}"] = torch.from_numpy(quantiles_of(-np.sqrt(squares)))

@@ -1,0 +1,278 @@
+"""From dialogues to an artifact: tuples, ranking, calibration (section 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from causerie.dialogue import Exchange
+from causerie.errors import CauserieError
+from causerie.metrics.grade.config import HEAD, GradeConfig
+from causerie.metrics.grade.learning import (
+    Example,
+    Ranking,
+    accuracy,
+    examples_of,
+    scores_of,
+    wins,
+)
+from causerie.metrics.grade.scorer import Scorer, open_topics, restore
+from causerie.metrics.grade.topics import Topics
+from causerie.metrics.grade.tuples import RankingTuple, draw_tuples, read_tuples, write_tuples
+from causerie.metrics.trained import (
+    ENCODER,
+    TrainingRun,
+    calibration,
+    card,
+    corpora,
+    shared_encoder,
+    starting_encoder,
+)
+from causerie.models.artifact import Artifact, damaged, load_artifact
+from causerie.text import words
+from causerie.training.corpus import Corpus
+from causerie.training.loop import Progress, fit
+from causerie.training.vectors import FixedVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from causerie.engines import Engines
+    from causerie.engines.encoder import Encoder
+
+NAME = "grade"
+VALID_TUPLES = 4000
+DRAWING = ("history", "negatives", "retrieved", "tuples", "seed")
+"""Settings that decide which tuples are drawn."""
+
+LIMITS = (
+    "English, everyday conversation; other domains deserve training of their own.",
+    "Sees the last utterances of the context only: what was said before them is unknown to it.",
+    "A response without keywords is judged by the utterances alone.",
+    "Trained to rank, not to rate: differences between scores have no unit.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Materials:
+    """What training needs besides its settings; several trainings can share a fixed encoder."""
+
+    data: Corpus
+    valid: Corpus
+    start: Artifact | None
+    encoder: Encoder
+    topics: Topics
+    vectors: FixedVectors | None
+    """None if the encoder is learned, too."""
+    train: Sequence[Example]
+    measured: Sequence[Example]
+    """Of the validation data, false responses of both kinds."""
+
+
+def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    """Draw tuples, learn to rank them, calibrate on validation data."""
+    materials = prepare(engines, run)
+    config = replace(run.config, graph_sha256=materials.topics.sha256)
+    scorer, progress = learn(materials, config, run.folder, resume=run.resume, watch=run.watch)
+    return complete(engines, run, materials, scorer, progress.best_step)
+
+
+def prepare(engines: Engines, run: TrainingRun) -> Materials:
+    """Read the data, draw the tuples and find their topics."""
+    config: GradeConfig = run.config
+    start = load_artifact(run.init) if run.init else None
+    own = start is not None and start.metric == NAME
+    data, valid = corpora(run)
+    torch.manual_seed(config.seed)
+    settings = (*HEAD, *ENCODER) if own else ENCODER
+    encoder = starting_encoder(engines, config, start, settings)
+    topics = open_topics(config)
+    train = draw_once(engines, run, "tuples.jsonl", data, config.negatives, config.tuples)
+    measured = draw_once(engines, run, "valid-tuples.jsonl", valid, "both", VALID_TUPLES)
+    run.say(f"finding the topics of {len(train) + len(measured):,} tuples")
+    return Materials(
+        data,
+        valid,
+        start,
+        encoder,
+        topics,
+        None if config.learns_encoder else FixedVectors(encoder, config.pooling),
+        examples_of(topics, train),
+        examples_of(topics, measured),
+    )
+
+
+def draw_once(
+    engines: Engines,
+    run: TrainingRun,
+    name: str,
+    corpus: Corpus,
+    negatives: str,
+    count: int | None,
+) -> list[RankingTuple]:
+    """Tuples of a corpus; those that are in the folder already are read."""
+    config = run.config
+    identity = {
+        **{key: getattr(config, key) for key in DRAWING},
+        "negatives": negatives,
+        "tuples": count,
+        "data": corpus.sha256,
+        "encoder": engines.encoder.sha256,
+    }
+    file = run.folder / name
+    tuples = read_tuples(file, identity)
+    if tuples is None:
+        run.say(f"drawing false responses ({negatives})")
+        tuples = draw_tuples(corpus, negatives, count, engines.encoder, config)
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_tuples(file, identity, tuples)
+    return tuples
+
+
+def learn(
+    materials: Materials,
+    config: GradeConfig,
+    folder: Path,
+    *,
+    resume: bool = False,
+    watch: Callable[[Progress], None] = lambda progress: None,
+) -> tuple[Scorer, Progress]:
+    """Train a network on the materials; the best scorer by validation, and how it came about."""
+    torch.manual_seed(config.seed)
+    scorer = Scorer(materials.encoder, materials.topics, config)
+    start = materials.start
+    if start is not None and start.metric == NAME:
+        try:
+            scorer.network.load_state_dict(start.part("network"))
+        except RuntimeError as error:
+            raise damaged("of --init", error) from error
+    if materials.vectors is not None:
+        scorer.vectors = materials.vectors
+    task = Ranking(scorer, materials.train, materials.measured)
+    progress = fit(
+        task,
+        config.loop(len(task.batches)),
+        folder,
+        identity={
+            **asdict(config),
+            "data": materials.data.sha256,
+            "valid": materials.valid.sha256,
+            "backbone": materials.encoder.sha256,
+            "init": start.sha256 if start else None,
+        },
+        resume=resume,
+        watch=watch,
+    )
+    materials.encoder.forget()
+    return scorer, progress
+
+
+def uncalibrated(scorer: Scorer, licence: str) -> Artifact:
+    """The artifact of a scorer, without anything that is measured."""
+    config = scorer.config
+    parts = {
+        "encoder": config.encoder_tuning.weights(scorer.encoder.model),
+        "network": scorer.network.state_dict(),
+    }
+    return Artifact(
+        metric=NAME,
+        backbone=scorer.encoder.name,
+        backbone_sha256=scorer.encoder.sha256,
+        options=asdict(config),
+        network={f"{part}.{key}": t for part, state in parts.items() for key, t in state.items()},
+        statistics={},
+        card="",
+        licence=licence,
+    )
+
+
+def complete(
+    engines: Engines, run: TrainingRun, materials: Materials, scorer: Scorer, steps: int
+) -> tuple[Artifact, Mapping[str, Any]]:
+    """The trained scorer with its calibration and its card."""
+    config = scorer.config
+    bare = replace(uncalibrated(scorer, run.licence), encoder_of=shared_encoder(run))
+    run.say("measuring on validation data")
+    saved = restore(engines, bare)  # the weights as they are saved
+    results = measure(engines, saved, materials.measured)
+    groups = [dialogue.exchanges() for dialogue in materials.valid.dialogues]
+    human = saved.scores(saved.pairs([exchange for group in groups for exchange in group]))
+    about = materials.topics.graph.about
+    facts = {
+        "steps": steps,
+        "seed": config.seed,
+        "tuples": f"{len(materials.train):,}",
+        "backbone (SHA-256)": bare.backbone_sha256[:12],
+        "training data (SHA-256)": materials.data.sha256[:12],
+        "validation data (SHA-256)": materials.valid.sha256[:12],
+        "commonsense graph": f"{Path(config.graph).name}, {about.nodes:,} words, "
+        f"{about.edges:,} edges (SHA-256 {materials.topics.sha256[:12]})",
+    }
+    branches = "utterances and topic graph" if config.graph_branch else "utterances alone"
+    artifact = replace(
+        bare,
+        statistics=calibration(human, groups),
+        card=card(
+            NAME,
+            run,
+            f"Ranking of true above false responses (negatives: {config.negatives}) by {branches}, "
+            f"`{config.interaction}`, tuning `{config.tuning}` of {bare.backbone}"
+            f"{', left as it was' if config.fixed else ''}. The score is from 0 to 1; the "
+            "percentile says how many human responses score no better.",
+            {**facts, **results},
+            LIMITS,
+        ),
+    )
+    return artifact, results
+
+
+def measure(engines: Engines, scorer: Scorer, examples: Sequence[Example]) -> dict[str, Any]:
+    """Ranking accuracy, negatives of each kind apart, beside answers that nobody learned."""
+    if not examples:
+        raise CauserieError("there is nothing to measure on: give more validation data")
+    won = {
+        NAME: wins(*scores_of(scorer, examples)),
+        "cosine of the untrained encoder": wins(*_cosines(engines.encoder, examples)),
+        "the longer response": wins(*_lengths(examples)),
+    }
+    dialogues = np.array([example.dialogue for example in examples])
+    kinds = np.array([example.kind for example in examples])
+    results = {}
+    for kind in sorted(set(kinds.tolist())):
+        here = kinds == kind
+        for name, values in won.items():
+            shares = accuracy(values[here], dialogues[here].tolist())
+            results[f"{kind} negatives (n={here.sum():,}), true above false: {name}"] = (
+                shares.text()
+            )
+    return results
+
+
+def _cosines(encoder: Encoder, examples: Sequence[Example]) -> tuple[NDArray[Any], ...]:
+    def cosines(exchanges: Sequence[Exchange]) -> NDArray[Any]:
+        contexts = [(tuple(turn.text for turn in e.context),) for e in exchanges]
+        responses = [((e.response.text,),) for e in exchanges]
+        one, other = (encoder.encode(inputs) for inputs in (contexts, responses))
+        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+        found: NDArray[Any] = (one * other).sum(axis=1) / np.maximum(lengths, 1e-12)
+        return found
+
+    return (
+        cosines([example.true.exchange for example in examples]),
+        cosines([example.false.exchange for example in examples]),
+    )
+
+
+def _lengths(examples: Sequence[Example]) -> tuple[NDArray[Any], ...]:
+    def lengths(exchanges: Sequence[Exchange]) -> NDArray[Any]:
+        return np.array([len(words(exchange.response.text)) for exchange in exchanges])
+
+    return (
+        lengths([example.true.exchange for example in examples]),
+        lengths([example.false.exchange for example in examples]),
+    )
