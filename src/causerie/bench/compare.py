@@ -20,6 +20,7 @@ from causerie.bench.statistics import Comparison, Estimate, compare_paired, comp
 from causerie.bench.statistics.estimate import FloatArray
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.text.obscenity import mask
 
 EXAMPLES = 5
 
@@ -229,9 +230,9 @@ def _example(
     return Example(
         exchange.dialogue.id,
         exchange.turn,
-        before[0].text if before else "",
-        a.exchange.response.text if a else None,
-        b.exchange.response.text if b else None,
+        mask(before[0].text) if before else "",
+        mask(a.exchange.response.text) if a else None,
+        mask(b.exchange.response.text) if b else None,
         score_a,
         score_b,
     )

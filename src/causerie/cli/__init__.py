@@ -18,6 +18,7 @@ from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
 from causerie.cli.train import train
 from causerie.errors import CauserieError
+from causerie.text.obscenity import mask
 
 app = typer.Typer(
     name="causerie",
@@ -60,5 +61,5 @@ def main() -> None:
     try:
         app()
     except CauserieError as error:
-        print(f"causerie: {error}", file=sys.stderr)
+        print(f"causerie: {mask(str(error))}", file=sys.stderr)
         sys.exit(2)

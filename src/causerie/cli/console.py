@@ -24,6 +24,7 @@ from rich.table import Table
 
 from causerie.io import Rejected
 from causerie.scoring import Run, Summary, Watcher
+from causerie.text.obscenity import mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -99,8 +100,8 @@ class RunDisplay(Display):
 
 
 def plain(text: str) -> str:
-    """Text of others: no markup, nothing that steers a terminal."""
-    return escape("".join(c if c.isprintable() else "�" for c in text))
+    """Text of others: no markup, nothing that steers a terminal, nothing obscene."""
+    return escape("".join(c if c.isprintable() else "�" for c in mask(text)))
 
 
 def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.report.distribution import Distribution
+from causerie.text.obscenity import mask
 
 Rows: TypeAlias = Mapping[int, Mapping[str, object]]
 """Turn index to its score row: column to number or None, `column.percentile`, `explanation`."""
@@ -106,7 +107,7 @@ class Gathered:
             {
                 "id": dialogue.id,
                 "system": system,
-                "note": note if isinstance(note, str) else None,
+                "note": cut(note) if isinstance(note, str) else None,
                 "turns": [
                     self._turn(turn, _side(dialogue, turn), rows.get(index))
                     for index, turn in enumerate(dialogue.turns)
@@ -181,17 +182,19 @@ class Gathered:
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
-    """The text, or its beginning and a remark if it is long."""
+    """The text without obscenities, or its beginning and a remark if it is long."""
     if len(text) <= limit:
-        return text
-    return f"{text[:limit]}… [cut: {len(text):,} characters in all]"
+        return mask(text)
+    return f"{mask(text[:limit])}… [cut: {len(text):,} characters in all]"
 
 
 def plain(value: object) -> Any:
     """The value as JSON can hold it: what is not a finite number, text, list or mapping is text."""
+    if isinstance(value, str):
+        return mask(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -174,3 +174,29 @@ def test_the_command(trained: Odes, tiny_bert: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     row = json.loads(out.read_text())
     assert 0 <= row["odes.stop_request"] <= 1
+
+
+def test_no_log_or_report_spells_an_obscenity_out(
+    trained: Odes, tiny_bert: Path, tmp_path: Path
+) -> None:
+    trained.save(tmp_path / "odes")
+    chats, out, page = (tmp_path / name for name in ("chats.jsonl", "scores.jsonl", "page.html"))
+    turns = [
+        {"speaker": "bot", "text": "holy shit"},
+        {"speaker": "user", "text": "fuck you", "references": ["shit"]},
+    ]
+    good = {"id": "d", "turns": turns, "note": "bullshit"}
+    bad = {"id": "fuck", "turns": [{"speaker": "shit", "text": 3}]}
+    chats.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+    options = ["--set", f"odes.artifact={tmp_path / 'odes'}", "--encoder", str(tiny_bert)]
+    result = CliRunner().invoke(
+        app,
+        ["score", str(chats), "-m", "odes", "-o", str(out), "--report", str(page), "--explain"]
+        + options,
+    )
+    assert result.exit_code == 1, result.output
+    assert "f*** you" in result.output
+    assert "f*** you" in page.read_text()
+    for shown in (result.output, page.read_text(), out.read_text()):
+        assert "fuck" not in shown
+        assert "shit" not in shown
