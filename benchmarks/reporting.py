@@ -6,7 +6,7 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Report:
         if not out.exists():
             words = [word for option, path in files for word in (option, str(path))]
             words += [word for setting in settings for word in ("--set", setting)]
-            _causerie("train", metric, *words, "--resume", "--out", str(out))
+            run_causerie("train", metric, *words, "--resume", "--out", str(out))
         return out
 
     def part(self, title: str, file: str, *words: str) -> None:
@@ -47,8 +47,9 @@ class Report:
         made = self.work / file
         if not made.exists():
             out = made.parent if "/" in file else made
-            scores = () if "causes" in words else ("--scores", str(self.work / "scores.sqlite"))
-            _causerie(*words, "--out", str(out), *scores)
+            keeps = not {"causes", "ratings"}.intersection(words)
+            scores = ("--scores", str(self.work / "scores.sqlite")) if keeps else ()
+            run_causerie(*words, "--out", str(out), *scores)
         text = made.read_text(encoding="utf-8").rstrip()
         picture = made.with_suffix(".svg")
         if picture.exists():
@@ -56,6 +57,13 @@ class Report:
             shutil.copy(picture, self.work / name)
             text += f"\n\n![{title}]({name})"
         self.add(title, text)
+
+    def made(self, title: str, file: str, make: Callable[[], str]) -> None:
+        """What a function says, kept like what a command writes."""
+        kept = self.work / file
+        if not kept.exists():
+            kept.write_text(make(), encoding="utf-8")
+        self.add(title, kept.read_text(encoding="utf-8"))
 
     def add(self, title: str, text: str) -> None:
         self.parts.append((title, text.rstrip()))
@@ -71,6 +79,6 @@ def anchor(title: str) -> str:
     return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
 
 
-def _causerie(*words: str) -> None:
+def run_causerie(*words: str) -> None:
     print("causerie", *words, file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-m", "causerie", *words], check=True, stdout=sys.stderr)

@@ -23,6 +23,12 @@ def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_ranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a DialogRPT-like ranker (window 128)."""
+    return tiny.make_ranker(tmp_path_factory.mktemp("models") / "tiny-ranker")
+
+
+@pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a Llama-like language model with a chat template (window 256)."""
     return tiny.make_llama(tmp_path_factory.mktemp("models") / "tiny-llama")

@@ -7,6 +7,7 @@ fixed seed and a large spread, so that outputs differ clearly from text to text.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 CORPUS = (
     "Hello! How are you doing today?",
@@ -32,7 +33,20 @@ CHAT_TEMPLATE = (
 
 def make_gpt2(folder: Path) -> Path:
     """A GPT-2-like language model: learned positions, window 128, byte-level BPE."""
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+    from transformers import GPT2LMHeadModel
+
+    return _save_gpt2(GPT2LMHeadModel, folder)
+
+
+def make_ranker(folder: Path) -> Path:
+    """A network like DialogRPT's: the same with one output instead of words."""
+    from transformers import GPT2ForSequenceClassification
+
+    return _save_gpt2(GPT2ForSequenceClassification, folder, num_labels=1)
+
+
+def _save_gpt2(architecture: Any, folder: Path, **settings: int) -> Path:
+    from transformers import GPT2Config, PreTrainedTokenizerFast
 
     end = "<|endoftext|>"
     tokenizer = PreTrainedTokenizerFast(
@@ -51,8 +65,9 @@ def make_gpt2(folder: Path) -> Path:
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         initializer_range=0.3,
+        **settings,
     )
-    return _save(GPT2LMHeadModel, config, tokenizer, folder)
+    return _save(architecture, config, tokenizer, folder)
 
 
 def make_llama(folder: Path) -> Path:

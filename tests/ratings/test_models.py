@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,15 @@ from scipy import optimize
 
 from causerie import CauserieError, Engines, Settings
 from causerie.ratings.examples import Example, masked
-from causerie.ratings.models import MODELS, CfLstm, Lstm, ModelConfig, build, deal
+from causerie.ratings.models import (
+    MODELS,
+    CfLstm,
+    Lstm,
+    ModelConfig,
+    RatingModel,
+    build,
+    deal,
+)
 from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
 from causerie.ratings.targets import TARGETS, target
 
@@ -154,6 +163,27 @@ def test_the_transformer_reads_text(tiny_bert: Path) -> None:
     model.fit(some)
     said = [Example(one.features, one.treatments, ("bye",), one.rating) for one in some]
     assert not np.allclose(model.predict(some[:1]), model.predict(said[:1]))
+
+
+def test_a_tuned_transformer_learns_its_encoder_too_and_is_restored(tiny_bert: Path) -> None:
+    engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
+    config = replace(SMALL, tuning="adapter", epochs=1)
+
+    def built() -> RatingModel:
+        return build("transformer", target("rating"), config, features=FEATURES, engines=engines)
+
+    model, some = built(), examples(20)
+    fresh = {name: tensor.clone() for name, tensor in model.tensors().items()}
+    encoder = [name for name in fresh if name.startswith("body.encoder.")]
+    assert encoder
+    assert all("lora" in name for name in encoder)
+    model.fit(some)
+    assert any(not torch.equal(model.tensors()[name], fresh[name]) for name in encoder)
+    again = built()
+    again.load(model.tensors())
+    np.testing.assert_allclose(again.predict(some), model.predict(some), rtol=1e-5)
+    with pytest.raises(ValueError, match="another network"):
+        again.load({name: t for name, t in fresh.items() if name not in encoder})
 
 
 def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from causerie import CauserieError, Dialogue, Engines, Turn, load
 from causerie.cli import app
 from causerie.metrics.odes import CLASSES, Odes, Utterance
+from causerie.models.artifact import load_artifact
 from causerie.ratings.evaluate import folds_of
 from causerie.ratings.features import (
     ALL,
@@ -92,6 +93,23 @@ def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> 
     with pytest.raises(CauserieError, match="add odes, which treatments need"):
         groups_of(["valence"], engines)
     assert (chosen("fast"), chosen("all"), chosen("odes, words")) == (FAST, ALL, ("odes", "words"))
+    assert chosen("fast,odes,width=some/model") == (*FAST, "width=some/model")
+
+
+def test_width_and_depth_are_groups_when_a_ranker_is_given(
+    engines: Engines, odes_folder: Path, tiny_ranker: Path
+) -> None:
+    names = [str(odes_folder), f"width={tiny_ranker}", f"depth={tiny_ranker}"]
+    _, width, depth = groups_of(names, engines)
+    assert [group.features[0].name for group in (width, depth)] == ["width", "depth"]
+    assert width.signature != depth.signature
+    pairs = pairs_of("hi", "hello", "tell me more", "no", "so")
+    answered = [pair.response for pair in pairs if pair.response]
+    found = width.measure(pairs)[:, 0]
+    np.testing.assert_allclose(found[:2], engines.ranker(str(tiny_ranker)).score(answered))
+    assert math.isnan(found[2])
+    with pytest.raises(CauserieError, match="depth needs a DialogRPT model: write depth=MODEL"):
+        groups_of([str(odes_folder), "depth"], engines)
 
 
 def test_z_scores_and_rules_for_missing_values() -> None:
@@ -184,6 +202,40 @@ def test_folds_keep_bots_together(log: RatedLog) -> None:
     assert (folds_of(log.dialogues, 0) != folds_of(log.dialogues, 1)).any()
 
 
+def test_a_cross_validation_goes_on_where_it_was_stopped(
+    log: RatedLog, engines: Engines, names: tuple[str, ...], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from causerie.ratings import evaluate as room
+
+    fits: list[str] = []
+    fit = room.fit_models
+
+    def counted(models, examples, seed):  # type: ignore[no-untyped-def]
+        fits.append(models["rating"].name)
+        fit(models, examples, seed)
+
+    monkeypatch.setattr(room, "fit_models", counted)
+    kept = Kept(tmp_path / "kept.sqlite")
+    options = FitOptions(features=names, config=SMALL)
+
+    def run(*models: str, by_bot: bool = False) -> room.Evaluation:
+        extractor = Extractor(groups_of(names, engines), kept)
+        return room.evaluate(
+            log.dialogues, extractor, engines, options, models, seeds=1, by_bot=by_bot, kept=kept
+        )
+
+    first = run("mean", "cf-lstm")
+    assert fits == ["mean"] * 5 + ["cf-lstm"] * 5
+    again = run("cf-lstm", "length")
+    assert fits[10:] == ["length"] * 5
+    assert again.models["cf-lstm"] == first.models["cf-lstm"]
+    assert again.models["cf-lstm"][0].heads is not None
+    assert again.models["length"][0].heads is None
+    run("cf-lstm", by_bot=True)
+    assert fits[15:] == ["cf-lstm"] * 3
+
+
 def test_the_commands(
     log_file: Path, tiny_bert: Path, names: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -198,6 +250,7 @@ def test_the_commands(
     features = ["--features", ",".join(names)]
     model = str(tmp_path / "ratings")
     run("fit", str(log_file), "--out", model, *features, *small, *kept)
+    assert "| cf-lstm | original treatments | inverted |" in load_artifact(model).card
     out = tmp_path / "predicted.jsonl"
     run("predict", str(log_file), "--model", model, "--out", str(out), *kept)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -213,13 +266,54 @@ def test_the_commands(
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)
     assert "| placebo treatment | 0" in effects
     assert "causal only if" in (tmp_path / "effects" / "effect.md").read_text()
-    days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t.svg"), *kept)
-    assert "2026-03-12\t5\t" in days
-    assert "Pearson: L1d" in days
+    assert "<svg" in (tmp_path / "effects" / "effect.svg").read_text()
+    days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t"), *kept)
+    assert "| 2026-03-12 | 5 | " in days
+    assert "Pearson: L1d" in (tmp_path / "t" / "trend.md").read_text()
+    assert "<polyline" in (tmp_path / "t" / "trend.svg").read_text()
     turns = [{"speaker": "user", "text": "hi"}, {"speaker": "bot", "text": "hello"}]
     said = "\n".join(map(json.dumps, turns))
     watched = run("watch", "--model", model, "--encoder", str(tiny_bert), stdin=said)
     assert [json.loads(line)["turn"] for line in watched.splitlines() if line[0] == "{"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("sides", "fields", "line"),
+    [
+        ("u", {}, "has no turn of the system"),
+        ("uuu", {}, "has no turn of the system"),
+        ("ss", {}, "has no turn of the user"),
+        ("us", {"rating": 7}, "rating 7 is outside its scale, 1 to 5"),
+        ("us", {"rating": 2, "rating_scale": "stars"}, "rating_scale is [low, high], not 'stars'"),
+        ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale goes from low to high"),
+        ("us", {"rating": "good"}, "rating must be a number"),
+        ("xy", {}, "speaker 'x' may be the user or the system: give roles, or --system SPEAKER"),
+    ],
+)
+def test_what_cannot_be_predicted_is_one_line(
+    fitted: RatingPredictor, tiny_bert: Path, tmp_path: Path,
+    sides: str, fields: dict[str, object], line: str,
+) -> None:  # fmt: skip
+    fitted.artifact("", "").save(tmp_path / "ratings")
+    names = {"u": "user", "s": "bot"}
+    turns = [{"speaker": names.get(side, side), "text": "hi"} for side in sides]
+    good = {"id": "good", "turns": [{"speaker": n, "text": "hi"} for n in ("user", "bot")] * 230}
+    log, alone = tmp_path / "log.jsonl", tmp_path / "alone.jsonl"
+    bad = json.dumps({"id": "bad", "turns": turns, **fields})
+    log.write_text(f"{bad}\n{json.dumps(good)}")
+    alone.write_text(bad)
+    options = ["-m", str(tmp_path / "ratings"), "--encoder", str(tiny_bert)]
+    options += ["--kept", str(tmp_path / "kept.sqlite")]
+    result = CliRunner().invoke(app, ["ratings", "predict", str(log), *options])
+    assert result.exit_code == 1
+    (told,) = [row for row in result.output.splitlines() if row.startswith("left out")]
+    assert line in told
+    (row,) = [json.loads(row) for row in result.output.splitlines() if row[0] == "{"]
+    assert row["dialogue_id"] == "good"
+    assert 1 <= row["predicted"] <= 5
+    nothing = CliRunner().invoke(app, ["ratings", "predict", str(alone), *options])
+    assert str(nothing.exception).startswith("no dialogue can be used: ")
+    assert line in str(nothing.exception)
 
 
 def test_a_bad_turn_does_not_end_the_watch(

@@ -55,6 +55,15 @@ def test_order_and_undated_dialogues_do_not_matter() -> None:
     assert (a.undated, b.undated) == (0, 1)
 
 
+def test_dialogues_that_nobody_rated_count_among_predictions() -> None:
+    nan = float("nan")
+    found = trend([on(0), on(0), on(1)], [4.0, nan, nan], [3.0, 5.0, 2.0])
+    assert [(day.rating, day.predicted) for day in found.days] == [(4.0, 4.0), (None, 2.0)]
+    assert found.daily is None  # one day with both
+    week = trend([on(n) for n in range(7)], [nan] * 6 + [3.0], [2.0] * 6 + [3.0]).days[-1]
+    assert (week.rating_week, week.predicted_week) == (3.0, pytest.approx(15 / 7))
+
+
 def test_nothing_dated_has_no_trend() -> None:
     found = trend([None], [3.0], [3.0])
     assert (found.days, found.daily, found.weekly, chart(found)) == ((), None, None, "")

@@ -33,8 +33,8 @@ Log = Annotated[
 Features = Annotated[
     str,
     typer.Option(
-        help="fast, all (needs the language model), or groups separated by commas: odes, valence, "
-        "specificity, words, and any metric."
+        help="fast, all (needs the language model) and groups, separated by commas: odes, valence, "
+        "specificity, words, width=MODEL and depth=MODEL (DialogRPT), and any metric."
     ),
 ]
 Columns = Annotated[
@@ -65,7 +65,7 @@ Predictor = Annotated[
 Values = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
-        "--kept", help="Where features are kept [default: a file in the platform's cache folder]."
+        "--kept", help="Where what was measured is kept [default: in the platform's cache folder]."
     ),
 ]
 Set = Annotated[
@@ -100,11 +100,15 @@ def fit(
 ) -> None:
     """Fit a predictor on rated dialogues and write it to a folder.
 
+    Its card says how well it predicts, cross-validated.
+
     Example: `causerie ratings fit log.jsonl --out my-ratings --without quality_control=fail`
     """
-    from causerie.cli.console import say
+    from causerie.cli.console import say, working
     from causerie.models.artifact import check_place
-    from causerie.ratings.features import chosen
+    from causerie.ratings.evaluate import LEAST, evaluation_markdown
+    from causerie.ratings.evaluate import evaluate as cross_validate
+    from causerie.ratings.features import Extractor, chosen, groups_of
     from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
 
@@ -114,6 +118,16 @@ def fit(
     config = configure(ModelConfig, set_ or [], {"seed": seed})
     chosen_options = FitOptions(model, chosen(features), _names(columns), config=config)
     engines = _engines(encoder, lm, threads, models_dir, offline)
+    known = _kept(kept)
+    results = ""
+    if len(read.dialogues) >= LEAST:
+        groups = groups_of(chosen_options.features, engines, chosen_options.columns)
+        with working() as watch:
+            found = cross_validate(
+                read.dialogues, Extractor(groups, known), engines, chosen_options,
+                ("mean", model), seeds=1, kept=known, watch=watch,
+            )  # fmt: skip
+        results = evaluation_markdown("Cross-validated", found)
     recipe = shlex.join(
         ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
         + ["--features", features, *(f"--set={one}" for one in set_ or [])]
@@ -124,11 +138,12 @@ def fit(
         [
             f"# ratings\n\n{model} on {len(read.dialogues):,} rated dialogues.\n",
             f"Licence of the data: {licence}\n\n```\n{recipe}\n```\n",
+            results,
             "Ratings of other users and bots may differ: evaluate before trusting.\n",
         ]
     )
     _, artifact = fit_predictor(
-        read.dialogues, engines, chosen_options, _kept(kept), card=card, licence=licence
+        read.dialogues, engines, chosen_options, known, card=card, licence=licence
     )
     artifact.save(out)
     say(f"fitted {model} on {len(read.dialogues):,} dialogues; wrote {out}")
@@ -235,13 +250,14 @@ def evaluate(
     read = _read(log, scale, system, without, least, limit=limit, seed=seed)
     engines = _engines(encoder, lm, threads, models_dir, offline)
     names = chosen(features)
-    extractor = Extractor(groups_of(names, engines, _names(columns)), _kept(kept))
+    known = _kept(kept)
+    extractor = Extractor(groups_of(names, engines, _names(columns)), known)
     config = configure(ModelConfig, set_ or [])
     fitted = FitOptions(features=names, columns=_names(columns), config=config)
     with working() as watch:
         found = run(
             read.dialogues, extractor, engines, fitted, _names(models),
-            seeds=seeds, by_bot=by_bot, watch=watch,
+            seeds=seeds, by_bot=by_bot, kept=known, watch=watch,
         )  # fmt: skip
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
@@ -264,7 +280,7 @@ def effect(
     kept: Values = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Folder for effect.md and overlap.svg."),
+        typer.Option("--out", "-o", help="Folder for effect.md and effect.svg, the overlap."),
     ] = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
@@ -297,7 +313,7 @@ def effect(
     if out:
         write_whole(out / "effect.md", text)
         if ANY in found.effects:
-            write_whole(out / "overlap.svg", overlap_svg(found.effects[ANY]))
+            write_whole(out / "effect.svg", overlap_svg(found.effects[ANY]))
         say(f"wrote {out}")
 
 
@@ -312,7 +328,7 @@ def trend(
     kept: Values = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="A chart (.svg)."),
+        typer.Option("--out", "-o", help="Folder for trend.md and trend.svg."),
     ] = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
@@ -322,15 +338,17 @@ def trend(
 ) -> None:
     """Averages of ratings and predictions by day (L1d) and over seven days (L7d).
 
-    Example: `causerie ratings trend log.jsonl --out trend.svg`
+    Dialogues that nobody rated count among the predictions.
+
+    Example: `causerie ratings trend log.jsonl --out trends`
     """
     from causerie.cli.console import say
     from causerie.io import write_whole
     from causerie.ratings.predictor import RatingPredictor, ratings_of
-    from causerie.ratings.trend import chart, figure
+    from causerie.ratings.trend import chart, trend_markdown
     from causerie.ratings.trend import trend as averages
 
-    read = _read(log, scale, system, without, least)
+    read = _read(log, scale, system, without, least, rated=False)
     engines = _engines(encoder, lm, threads, models_dir, offline)
     predictor = RatingPredictor.load(model, engines, _kept(kept))
     predicted = [p.rating for p in predictor.predict([one.pairs for one in read.dialogues])]
@@ -338,20 +356,13 @@ def trend(
     found = averages(days, ratings_of(read.dialogues).tolist(), predicted)
     if not found.days:
         raise CauserieError("no dialogue has a date: there is no trend to show")
-    typer.echo("day\tdialogues\trated\tpredicted\trated 7 days\tpredicted 7 days")
-    for day in found.days:
-        week = [
-            "" if value is None else f"{value:.2f}"
-            for value in (day.rating_week, day.predicted_week)
-        ]
-        typer.echo(
-            f"{day.day}\t{day.dialogues}\t{day.rating:.2f}\t{day.predicted:.2f}\t" + "\t".join(week)
-        )
-    typer.echo(f"Pearson: L1d {figure(found.daily)}, L7d {figure(found.weekly)}")
+    text = trend_markdown(found)
+    typer.echo(text)
     if found.undated:
         say(f"{found.undated:,} dialogues have no date and do not count")
     if out:
-        write_whole(out, chart(found))
+        write_whole(out / "trend.md", text)
+        write_whole(out / "trend.svg", chart(found))
         say(f"wrote {out}")
 
 

@@ -16,6 +16,7 @@ from causerie.models import Store
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
     from causerie.engines.likelihood import Likelihood
+    from causerie.engines.ranker import Ranker
     from causerie.engines.tuning import Tuning
     from causerie.models.artifact import Artifact
 
@@ -29,6 +30,7 @@ class Engines:
         self.settings = settings or Settings()
         self.store = Store(self.settings.models_dir, offline=self.settings.offline)
         self._tuned: dict[str, Encoder] = {}
+        self._rankers: dict[str, Ranker] = {}
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -75,11 +77,20 @@ class Engines:
 
         return Likelihood.load(self.store, self.settings)
 
+    def ranker(self, name: str) -> Ranker:
+        """A network with one output for a response, such as DialogRPT; there is no default."""
+        if name not in self._rankers:
+            from causerie.engines.ranker import Ranker
+
+            self._rankers[name] = Ranker.load(self.store, self.settings, name)
+        return self._rankers[name]
+
     def truncation(self) -> dict[str, tuple[int, int]]:
         """Of each engine in use: how many inputs were cut to its window, and how many it saw."""
-        loaded: dict[str, list[Encoder | Likelihood | None]] = {
+        loaded: dict[str, list[Encoder | Likelihood | Ranker | None]] = {
             "encoder": [self.__dict__.get("encoder"), *self._tuned.values()],
             "language model": [self.__dict__.get("likelihood")],
+            "ranker": [*self._rankers.values()],
         }
         return {
             name: (

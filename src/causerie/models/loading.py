@@ -1,4 +1,4 @@
-"""Networks in memory: any encoder or language model that transformers can load."""
+"""Networks in memory: any encoder, language model or ranker that transformers can load."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from causerie.models.store import Resolved, Store
 if TYPE_CHECKING:
     import torch
 
+_LIKE = {
+    "encoder": "BERT or MiniLM",
+    "language model": "GPT-2 or Llama",
+    "ranker": "DialogRPT, with one output",
+}
 _WINDOW = 2048
 """For networks that set no limit of their own, such as those with relative positions."""
 
@@ -86,7 +91,12 @@ def _load_tokenizer(resolved: Resolved, where: dict[str, Any]) -> Any:
 
 
 def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: torch.dtype) -> Any:
-    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+    from transformers import (
+        AutoConfig,
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForSequenceClassification,
+    )
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
     )
@@ -97,14 +107,22 @@ def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: to
     config = AutoConfig.from_pretrained(resolved.location, **where)
     # BERT and the like are listed as causal too, but unless made so they see both ways.
     encodes = config.model_type in MASKED and not getattr(config, "is_decoder", False)
-    fits = encodes if kind == "encoder" else config.model_type in CAUSAL and not encodes
-    if not fits:
+    fits = {
+        "encoder": encodes,
+        "language model": config.model_type in CAUSAL and not encodes,
+        "ranker": config.num_labels == 1,
+    }
+    if not fits[kind]:
         raise CauserieError(
             f"{resolved.name} is a network of type {config.model_type}, not {_a(kind)}: "
-            f"use one like {'BERT or MiniLM' if kind == 'encoder' else 'GPT-2 or Llama'}"
+            f"use one like {_LIKE[kind]}"
         )
-    architecture: Any = AutoModel if kind == "encoder" else AutoModelForCausalLM
-    model, report = architecture.from_pretrained(
+    architectures: dict[str, Any] = {
+        "encoder": AutoModel,
+        "language model": AutoModelForCausalLM,
+        "ranker": AutoModelForSequenceClassification,
+    }
+    model, report = architectures[kind].from_pretrained(
         resolved.location, dtype=dtype, output_loading_info=True, **where
     )
     # Random numbers where weights are missing would give scores that mean nothing. The pooler
@@ -119,7 +137,7 @@ def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: to
 
 
 def _a(kind: Kind) -> str:
-    return "an encoder" if kind == "encoder" else "a language model"
+    return f"an {kind}" if kind == "encoder" else f"a {kind}"
 
 
 def _reserved_positions(model: Any) -> int:

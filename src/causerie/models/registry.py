@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["encoder", "language model", "dictionary"]
+Kind: TypeAlias = Literal["encoder", "language model", "ranker", "dictionary"]
 
 REGISTRY = Path(__file__).with_name("registry.json")
 

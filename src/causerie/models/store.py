@@ -184,7 +184,7 @@ class Store:
 
     def _names(self, kind: Kind | None = None) -> str:
         names = [entry.name for entry in self._entries if kind in (None, entry.kind)]
-        return f"the known names are {', '.join(names)}"
+        return f"the known names are {', '.join(names)}" if names else f"no {kind} has a name here"
 
     def _is_whole(self, entry: Entry) -> bool:
         try:

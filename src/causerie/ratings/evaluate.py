@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from causerie._version import __version__
 from causerie.errors import CauserieError
 from causerie.ratings.effect import HeadsEffect, heads_effect, pearson
-from causerie.ratings.examples import Example
-from causerie.ratings.features import Extractor, Floats, Standard
-from causerie.ratings.models import CfLstm
+from causerie.ratings.features import Extractor, Floats, Kept, Standard, content_key
+from causerie.ratings.models import CfLstm, Transformer
 from causerie.ratings.predictor import (
     FitOptions,
     Preparation,
@@ -33,17 +34,34 @@ if TYPE_CHECKING:
     from causerie.ratings.log import RatedDialogue
 
 FOLDS = 5
+LEAST = 40
+"""Dialogues from which on a cross-validation says something."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Predictions of one model for every dialogue, by fits that had not seen it."""
+    """Predictions of one model for every dialogue, by fits that had not seen it: a row each."""
 
-    rating: NDArray[np.float64]
-    low: NDArray[np.float64]
-    five: NDArray[np.float64]
-    heads: HeadsEffect | None
-    """Of a CF-LSTM of two treatments."""
+    values: NDArray[np.float64]
+
+    COLUMNS: ClassVar = ("rating", "low", "class")
+
+    @property
+    def rating(self) -> NDArray[np.float64]:
+        return self.values[:, 0]
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        return self.values[:, 1]
+
+    @property
+    def five(self) -> NDArray[np.float64]:
+        return self.values[:, 2]
+
+    @property
+    def outcomes(self) -> NDArray[np.float64]:
+        """The rating under every treatment that the model tells apart."""
+        return self.values[:, len(self.COLUMNS) :]
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,9 @@ class Quality:
     five: float
     """Accuracy of the class."""
     heads: HeadsEffect | None
+    """Of a model that tells two treatments apart."""
+    inverted: Trend | None
+    """Of its predictions with all treatments inverted."""
 
 
 @dataclass(frozen=True)
@@ -83,30 +104,58 @@ def evaluate(
     *,
     seeds: int = 3,
     by_bot: bool = False,
+    kept: Kept | None = None,
     watch: Callable[[str, float, float], None] = lambda what, done, total: None,
 ) -> Evaluation:
-    """Cross-validate: folds of dialogues, or of bots, which are then all unknown."""
+    """Cross-validate: folds of dialogues, or of bots, which are then all unknown.
+
+    Features are measured once for all models and seeds; what was predicted before is in `kept`.
+    """
     raw = extractor([one.pairs for one in dialogues])
     ratings = ratings_of(dialogues)
+    standard = Standard.of(extractor.features, raw)
+    preparation = Preparation(extractor, standard, options.treatments)
+    had = np.array([one.treatment for one in examples_of(preparation, dialogues, raw)])
     found: dict[str, list[Quality]] = {}
-    treated = 0.0
     for number, name in enumerate(models):
         for seed in range(seeds):
             watch(f"{name}, seed {seed}", number * seeds + seed, len(models) * seeds)
             chosen = replace(options, model=name, config=replace(options.config, seed=seed))
             fold = folds_of(dialogues, seed, by_bot=by_bot)
-            held, examples = _held_out(dialogues, raw, fold, extractor, engines, chosen)
-            treated = float(np.mean([one.treatment > 0 for one in examples]))
-            found.setdefault(name, []).append(_quality(held, dialogues, ratings, fold))
+            key = _key(dialogues, fold, extractor, engines, chosen)
+            known = kept.get([key]) if kept else {}
+            if key in known:
+                held = Held(np.frombuffer(known[key]).reshape(len(dialogues), -1))
+            else:
+                held = _held_out(dialogues, raw, fold, extractor, engines, chosen)
+                if kept:
+                    kept.put({key: held.values.tobytes()})
+            found.setdefault(name, []).append(_quality(held, dialogues, ratings, had, fold))
     lows = [is_low(rating) for rating in ratings]
     classes = Counter(map(five_class, ratings))
     return Evaluation(
         len(dialogues),
         max(sum(lows), len(lows) - sum(lows)) / len(lows),
         max(classes.values()) / len(lows),
-        treated,
+        float((had > 0).mean()),
         found,
     )
+
+
+def _key(
+    dialogues: Sequence[RatedDialogue],
+    fold: NDArray[np.int64],
+    extractor: Extractor,
+    engines: Engines,
+    options: FitOptions,
+) -> str:
+    """Of all that decides what is predicted."""
+    reader = engines.encoder.signature if options.model == Transformer.name else ""
+    digest = hashlib.sha256(f"{__version__} {options} {reader}".encode())
+    for one in dialogues:
+        digest.update(f"{content_key(extractor.signature, one.pairs)} {one.rating} ".encode())
+    digest.update(fold.tobytes())
+    return f"held {digest.hexdigest()}"
 
 
 def folds_of(
@@ -133,10 +182,8 @@ def _held_out(
     extractor: Extractor,
     engines: Engines,
     options: FitOptions,
-) -> tuple[Held, list[Example]]:
-    columns = {name: np.empty(len(dialogues)) for name in ("rating", "low", "class")}
-    outcomes = np.empty((len(dialogues), 2))
-    seen: dict[int, Example] = {}
+) -> Held:
+    parts: dict[int, NDArray[np.float64]] = {}
     for number in np.unique(fold):
         inside, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         standard = Standard.of(extractor.features, [raw[i] for i in inside.tolist()])
@@ -145,34 +192,37 @@ def _held_out(
         models = new_models(options, len(extractor.features), engines)
         fit_models(models, [examples[i] for i in inside], options.config.seed)
         asked = [examples[i] for i in out]
-        seen.update(zip(out.tolist(), asked, strict=True))
-        for name, model in models.items():
-            columns[name][out] = model.predict(asked)
-        if models["rating"].heads == outcomes.shape[1]:
-            outcomes[out] = models["rating"].outcomes(asked)
-    ordered = [seen[index] for index in range(len(dialogues))]
-    heads = None
-    if options.model == CfLstm.name and options.treatments.count == outcomes.shape[1]:
-        had = np.array([one.treatment for one in ordered])
-        heads = heads_effect(outcomes, had, ratings_of(dialogues))
-    return Held(columns["rating"], columns["low"], columns["class"], heads), ordered
+        predicted = [models[name].predict(asked) for name in Held.COLUMNS]
+        rows = np.column_stack([*predicted, models["rating"].outcomes(asked)])
+        parts.update(zip(out.tolist(), rows, strict=True))
+    return Held(np.stack([parts[index] for index in range(len(dialogues))]))
 
 
 def _quality(
     held: Held,
     dialogues: Sequence[RatedDialogue],
     ratings: NDArray[np.float64],
+    had: NDArray[np.int64],
     fold: NDArray[np.int64],
 ) -> Quality:
     within = [pearson(held.rating[fold == n], ratings[fold == n]) for n in np.unique(fold)]
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
+
+    def by_day(predicted: NDArray[np.float64]) -> Trend:
+        return trend([one.day for one in dialogues], ratings.tolist(), predicted.tolist())
+
+    heads, inverted = None, None
+    if held.outcomes.shape[1] == 2:
+        heads = heads_effect(held.outcomes, had, ratings)
+        inverted = by_day(np.where(had > 0, *held.outcomes.T))
     return Quality(
         float(np.mean(within)),
-        trend([one.day for one in dialogues], ratings.tolist(), held.rating.tolist()),
+        by_day(held.rating),
         float(((held.low > 0.5) == low).mean()),
         float((held.five == five).mean()),
-        held.heads,
+        heads,
+        inverted,
     )
 
 
@@ -196,7 +246,9 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
             _spread([run.five for run in runs], percent=True),
         ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    heads = [run.heads for run in found.models.get(CfLstm.name, ()) if run.heads]
+    runs = found.models.get(CfLstm.name, ())
+    heads = [run.heads for run in runs if run.heads]
+    inverted = [run.inverted for run in runs if run.inverted]
     if heads:
         lines += [
             "",
@@ -204,6 +256,10 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
             "|---|---|---|",
             f"| individual | {_spread([h.correlation for h in heads])} "
             f"| {_spread([h.inverted for h in heads])} |",
+            f"| L1d | {_days([run.trend.daily for run in runs])} "
+            f"| {_days([one.daily for one in inverted])} |",
+            f"| L7d | {_days([run.trend.weekly for run in runs])} "
+            f"| {_days([one.weekly for one in inverted])} |",
             "",
             f"Difference of the heads (the paper's effect): {_spread([h.effect for h in heads])}; "
             f"squared error of what happened {_spread([h.factual_error for h in heads])}, squared "

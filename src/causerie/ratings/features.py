@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
+    from causerie.engines.ranker import Ranker
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -39,6 +40,8 @@ FAST = ("odes", "valence", "specificity", "words", "density")
 """Groups that need no language model."""
 ALL = (*FAST, "relevance", "fed")
 COLUMNS = "columns"
+RANKED = ("width", "depth")
+"""Groups that need a ranker such as DialogRPT, given as `width=MODEL`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,24 @@ class Scored(Group):
         return values
 
 
+class Ranked(Group):
+    """How many replies a response would get (width), or how long the talk would go on (depth)."""
+
+    def __init__(self, name: str, ranker: Ranker) -> None:
+        self.name, self._ranker = name, ranker
+        self.features = (Feature(name, name),)
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({self._ranker.signature})"
+
+    def measure(self, pairs: Sequence[TurnPair]) -> Floats:
+        values = np.full((len(pairs), 1), np.nan, dtype=np.float32)
+        answered = [(i, pair.response) for i, pair in enumerate(pairs) if pair.response]
+        values[[i for i, _ in answered], 0] = self._ranker.score([e for _, e in answered])
+        return values
+
+
 class Columns(Group):
     """Numbers that the caller gave for turns, such as the confidence of speech recognition."""
 
@@ -204,6 +225,11 @@ def groups_of(
     def group(name: str) -> Group:
         if name in _OWN:
             return _OWN[name]()
+        ranked, _, model = name.partition("=")
+        if ranked in RANKED:
+            if not model:
+                raise CauserieError(f"{ranked} needs a DialogRPT model: write {ranked}=MODEL")
+            return Ranked(ranked, engines.ranker(model))
         metric = metrics.load(name, engines)
         return Signals(metric) if isinstance(metric, Odes) else Scored(metric)
 
@@ -214,10 +240,10 @@ def groups_of(
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """`fast`, `all`, or names separated by commas."""
+    """`fast`, `all` and names of groups, separated by commas."""
     known = {"fast": FAST, "all": ALL}
-    names = known.get(text) or [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(dict.fromkeys(names))
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return tuple(dict.fromkeys(one for name in names for one in known.get(name, (name,))))
 
 
 class Kept:

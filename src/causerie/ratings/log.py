@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import cast
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
@@ -80,8 +79,9 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
     """The dialogue as models want it; raises `CauserieError` with the reason why it cannot be."""
     known = {**dialogue.metadata, "system": dialogue.system}
     for name, values in options.without.items():
-        if str(known.get(name)) in values:
-            raise CauserieError(f"left out by {name}={known[name]}")
+        value = str(known.get(name))
+        if value in values:
+            raise CauserieError(f"left out by {name}={value}")
     if dialogue.rating is None and options.rated:
         raise CauserieError("has no rating")
     rating = (
@@ -111,8 +111,8 @@ def day_of(dialogue: Dialogue) -> date | None:
 def _scale(dialogue: Dialogue, options: ReadOptions) -> tuple[float, float]:
     if options.scale:
         return options.scale
-    given = dialogue.metadata.get("rating_scale")
-    if isinstance(given, list) and len(given) == 2:
-        low, high = cast("list[float]", given)
-        return float(low), float(high)
-    return 1.0, 5.0
+    given = dialogue.metadata.get("rating_scale") or [1, 5]
+    match given:
+        case [int() | float() as low, int() | float() as high]:
+            return float(low), float(high)
+    raise CauserieError(f"rating_scale is [low, high], not {given!r:.40}")

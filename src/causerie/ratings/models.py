@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
 from causerie.ratings.examples import Example
 from causerie.ratings.networks import (
@@ -31,9 +32,10 @@ from causerie.ratings.networks import (
 from causerie.ratings.scale import five_class, is_low
 from causerie.ratings.targets import Target
 from causerie.training.config import LoopConfig
+from causerie.training.corpus import EpochBatches
 from causerie.training.loop import Task
 from causerie.training.loop import fit as run_loop
-from causerie.training.vectors import FixedVectors
+from causerie.training.vectors import FixedVectors, LearnedVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +46,8 @@ LEAST = 8
 """Rated dialogues that a model can be fitted on."""
 HELD_OUT = 6
 """One example in so many says when to stop."""
+ENCODER_RATE = 0.01
+"""Learning rate of the encoder where it is tuned, as a share of the others'."""
 AT_ONCE = 256
 """Dialogues predicted together."""
 
@@ -63,6 +67,8 @@ class ModelConfig:
     batch: int = 64
     learning_rate: float = 3e-3
     weight_decay: float = 0.01
+    tuning: Kind = "frozen"
+    """What the transformer trains of its encoder: nothing, an `adapter`, or `full`."""
     patience: int = 6
     """Epochs without getting better before fitting stops."""
     seed: int = 0
@@ -72,6 +78,7 @@ class ModelConfig:
             raise CauserieError("width, head, epochs and patience are at least 1, batch 4")
         if not (0 <= self.dropout < 1 and self.wasserstein >= 0):
             raise CauserieError("dropout is from 0 to below 1, wasserstein at least 0")
+        Tuning(self.tuning)
 
 
 class RatingModel(ABC):
@@ -169,11 +176,11 @@ class Neural(RatingModel):
         config = self.config
         task = Fitting(self, examples)
         loop = LoopConfig(
-            steps=config.epochs * task.batches,
+            steps=config.epochs * len(task.batches),
             learning_rate=learning_rate,
             warmup_steps=0,
             weight_decay=config.weight_decay,
-            validate_every=task.batches,
+            validate_every=len(task.batches),
             patience=config.patience,
             seed=config.seed,
         )
@@ -191,10 +198,15 @@ class Neural(RatingModel):
         return np.concatenate(parts)
 
     def tensors(self) -> dict[str, Tensor]:
-        return dict(self.network.state_dict())
+        return dict(self._trained())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        self.network.load_state_dict(tensors)
+        found = self.network.load_state_dict(tensors, strict=False)
+        if found.unexpected_keys or not self._trained().keys() <= tensors.keys():
+            raise ValueError("the weights are of another network")
+
+    def _trained(self) -> dict[str, Tensor]:
+        return {n: p.detach() for n, p in self.network.named_parameters() if p.requires_grad}
 
 
 class Length(Neural):
@@ -251,20 +263,30 @@ class CfLstm(Lstm):
 
 
 class Transformer(Neural):
-    """End to end on the text, as far as it fits the window; the encoder stays as it is."""
+    """End to end on the text, as far as it fits the window.
+
+    With `tuning=adapter` or `full` the encoder learns with the head; by default it stays as it
+    is, and every text is encoded once.
+    """
 
     name = "transformer"
 
     def __init__(
         self, target: Target, config: ModelConfig, features: int, engines: Engines
     ) -> None:
-        self._encoder = engines.encoder
-        self._vectors = FixedVectors(self._encoder, self._encoder.pooling)
+        self._engines = engines
         super().__init__(target, config, features)
 
     def body(self) -> Body:
-        dimension, config = self._encoder.dimension, self.config
-        return Read(self._vectors, dimension, config.width, config.dropout)
+        config = self.config
+        if config.tuning == "frozen":
+            encoder = self._engines.encoder
+            fixed = FixedVectors(encoder, encoder.pooling)
+            return Read(fixed, encoder.dimension, config.width, config.dropout)
+        encoder = self._engines.new_encoder()
+        encoder.model = Tuning(config.tuning).prepare(encoder.model)
+        vectors = LearnedVectors(encoder, encoder.pooling)
+        return Read(vectors, encoder.dimension, config.width, config.dropout, encoder.model)
 
 
 class Fitting(Task):
@@ -276,19 +298,18 @@ class Fitting(Task):
         order = rng.sample(list(examples), len(examples))
         held = len(order) // HELD_OUT
         self._held, self._train = order[:held], order[held:]
-        self._dealt: tuple[int, list[list[Example]]] = (-1, [])
+        self.batches = EpochBatches(len(self._train) // model.config.batch, 1, self._dealt)
 
-    @property
-    def batches(self) -> int:
-        """In an epoch."""
-        return max(1, len(self._train) // self.model.config.batch)
+    def _dealt(self, epoch: int) -> list[list[Example]]:
+        rng = random.Random(f"{self.model.config.seed}/{epoch}")
+        return deal(self._train, len(self.batches), rng)
+
+    def rate(self, name: str) -> float:
+        return ENCODER_RATE if name.startswith("body.encoder.") else 1.0
 
     def batch(self, index: int) -> Batch:
-        epoch, place = divmod(index, self.batches)
-        if self._dealt[0] != epoch:
-            rng = random.Random(f"{self.model.config.seed}/{epoch}")
-            self._dealt = epoch, deal(self._train, self.batches, rng)
-        return Batch.of(self._dealt[1][place])
+        (examples,) = self.batches[index]
+        return Batch.of(examples)
 
     def loss(self, batch: Batch) -> Tensor:
         phi, outcomes = self.module(batch)

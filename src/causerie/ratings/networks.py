@@ -92,10 +92,19 @@ class Recurrent(Body):
 class Read(Body):
     """The end-to-end transformer: the text, as far as it fits the encoder's window."""
 
-    def __init__(self, vectors: Vectors, dimension: int, width: int, dropout: float) -> None:
+    def __init__(
+        self,
+        vectors: Vectors,
+        dimension: int,
+        width: int,
+        dropout: float,
+        encoder: nn.Module | None = None,
+    ) -> None:
+        """`encoder` makes the vectors, where it is to be trained too."""
         super().__init__()
         self.width = width
         self._vectors = vectors
+        self.encoder = encoder
         self.layers = nn.Sequential(nn.Linear(dimension, width), nn.ReLU(), nn.Dropout(dropout))
 
     def forward(self, batch: Batch) -> Tensor:

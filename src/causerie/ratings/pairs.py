@@ -8,10 +8,7 @@ from itertools import groupby
 
 from causerie.dialogue import Dialogue, Exchange, Role, Turn
 from causerie.errors import CauserieError
-
-USERS = frozenset({"user", "human", "customer", "participant", "visitor"})
-SYSTEMS = frozenset({"system", "bot", "assistant", "agent", "chatbot", "socialbot", "model"})
-"""Speakers whose names say what they are."""
+from causerie.io.records import ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +59,9 @@ def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair,
 def role_of(turn: Turn, system: str | None) -> Role:
     if system is not None:
         return "system" if turn.speaker == system else "user"
-    name = turn.speaker.lower()
-    if turn.role is not None:
-        return turn.role
-    if name in USERS:
-        return "user"
-    if name in SYSTEMS:
-        return "system"
+    role = turn.role or ROLES.get(turn.speaker.lower())
+    if role is not None:
+        return role
     raise CauserieError(
         f"speaker {turn.speaker!r} may be the user or the system: give roles, or --system SPEAKER"
     )

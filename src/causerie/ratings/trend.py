@@ -26,9 +26,10 @@ class Day:
 
     day: date
     dialogues: int
-    rating: float
-    """Mean of the users' ratings (L1d)."""
+    rating: float | None
+    """Mean of the users' ratings (L1d); None if nobody rated."""
     predicted: float
+    """Mean over all dialogues, rated or not."""
     rating_week: float | None
     """Mean of the daily means of the last seven days (L7d); None before there are seven."""
     predicted_week: float | None
@@ -49,19 +50,13 @@ class Trend:
     @property
     def weekly(self) -> float | None:
         """Of the L7d."""
-        return _correlation(
-            [
-                (day.predicted_week, day.rating_week)
-                for day in self.days
-                if day.predicted_week is not None and day.rating_week is not None
-            ]
-        )
+        return _correlation([(day.predicted_week, day.rating_week) for day in self.days])
 
 
 def trend(
     days: Sequence[date | None], ratings: Sequence[float], predictions: Sequence[float]
 ) -> Trend:
-    """Averages by day of dialogues in any order.
+    """Averages by day of dialogues in any order; the rating of one that has none is nan.
 
     A day without dialogues has no average and does not count in those of its week; L7d begins
     on the seventh day after the first, whether or not all of them have dialogues.
@@ -70,21 +65,23 @@ def trend(
     for day, rating, predicted in zip(days, ratings, predictions, strict=True):
         if day is not None:
             by_day[day].append((rating, predicted))
-    means = {day: np.mean(by_day[day], axis=0) for day in sorted(by_day)}
+    means = {day: _means(by_day[day]) for day in sorted(by_day)}
     first = min(means, default=date.min)
 
     def of(day: date) -> Day:
         week = [means[d] for n in range(WEEK) if (d := day - timedelta(n)) in means]
         full = day - first >= timedelta(WEEK - 1)
-        rating_week, predicted_week = np.mean(week, axis=0) if full else (None, None)
-        rating, predicted = means[day]
+        (rating, predicted), (rating_week, predicted_week) = (
+            means[day],
+            _means(week if full else []),
+        )
         return Day(
             day,
             len(by_day[day]),
-            float(rating),
-            float(predicted),
-            None if rating_week is None else float(rating_week),
-            None if predicted_week is None else float(predicted_week),
+            _known(rating),
+            predicted,
+            _known(rating_week),
+            _known(predicted_week),
         )
 
     return Trend(tuple(of(day) for day in means), sum(day is None for day in days))
@@ -94,12 +91,41 @@ def figure(correlation: float | None) -> str:
     return TOO_FEW if correlation is None else f"{correlation:.3f}"
 
 
-def _correlation(points: Sequence[tuple[float, float]]) -> float | None:
+def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Of the first numbers and of the second, those that are known; nan if none is."""
+    return _mean([one for one, _ in pairs]), _mean([other for _, other in pairs])
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _correlation(days: Sequence[tuple[float | None, float | None]]) -> float | None:
+    points = [day for day in days if None not in day]
     if len(points) < LEAST_DAYS:
         return None
     predicted, rating = np.array(points, dtype=np.float64).T
     found = pearson(predicted, rating)
     return None if math.isnan(found) else found
+
+
+def trend_markdown(one: Trend) -> str:
+    """A row per day, and the correlations."""
+    lines = [
+        "| day | dialogues | rated (L1d) | predicted | rated (L7d) | predicted |",
+        "|---|---|---|---|---|---|",
+    ]
+    for day in one.days:
+        values = (day.rating, day.predicted, day.rating_week, day.predicted_week)
+        cells = ["" if value is None else f"{value:.2f}" for value in values]
+        lines.append(f"| {day.day} | {day.dialogues:,} | {' | '.join(cells)} |")
+    correlations = f"Pearson: L1d {figure(one.daily)}, L7d {figure(one.weekly)}."
+    return "\n".join([*lines, "", correlations, ""])
 
 
 def chart(one: Trend) -> str:
@@ -109,23 +135,23 @@ def chart(one: Trend) -> str:
     first, last = one.days[0].day, one.days[-1].day
     span = max(1, (last - first).days)
 
-    def line(colour: str, dash: str, points: list[tuple[date, float]]) -> str:
+    def line(colour: str, dash: str, points: list[tuple[date, float | None]]) -> str:
         places = " ".join(
             f"{MARGIN + (WIDTH - 2 * MARGIN) * (day - first).days / span:.1f},"
             f"{HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (value - 1) / 4:.1f}"
             for day, value in points
+            if value is not None
         )
         return (
             f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
             f'stroke-dasharray="{dash}" points="{places}"/>'
         )
 
-    week = [day for day in one.days if day.rating_week is not None]
     drawn = [
         line("#4477aa", "2 3", [(day.day, day.rating) for day in one.days]),
         line("#ee6677", "2 3", [(day.day, day.predicted) for day in one.days]),
-        line("#4477aa", "", [(day.day, day.rating_week or 0) for day in week]),
-        line("#ee6677", "", [(day.day, day.predicted_week or 0) for day in week]),
+        line("#4477aa", "", [(day.day, day.rating_week) for day in one.days]),
+        line("#ee6677", "", [(day.day, day.predicted_week) for day in one.days]),
     ]
     labels = [
         f'<text x="{MARGIN}" y="{HEIGHT - 12}">{escape(first.isoformat())}</text>',

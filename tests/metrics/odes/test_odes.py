@@ -189,11 +189,8 @@ def test_no_log_or_report_spells_an_obscenity_out(
     bad = {"id": "fuck", "turns": [{"speaker": "shit", "text": 3}]}
     chats.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
     options = ["--set", f"odes.artifact={tmp_path / 'odes'}", "--encoder", str(tiny_bert)]
-    result = CliRunner().invoke(
-        app,
-        ["score", str(chats), "-m", "odes", "-o", str(out), "--report", str(page), "--explain"]
-        + options,
-    )
+    options += ["--out", str(out), "--report", str(page), "--explain"]
+    result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", *options])
     assert result.exit_code == 1, result.output
     assert "f*** you" in result.output
     assert "f*** you" in page.read_text()

@@ -21,6 +21,7 @@ from causerie.metrics.odes.templates import Utterance, shipped
 from causerie.metrics.trained import TrainingRun, card
 from causerie.models.artifact import Artifact
 from causerie.text import words
+from causerie.training.corpus import EpochBatches
 from causerie.training.loop import Task, fit
 
 if TYPE_CHECKING:
@@ -80,20 +81,16 @@ class Recognition(Task):
         self.module: SignalHead = classifier.head
         readings = read(classifier.encoder, [one.utterance for one in train])
         self._train = list(zip(readings, torch.from_numpy(labels_of(train)).float(), strict=True))
-        self._epoch: tuple[int, list[tuple[Reading, Tensor]]] = (-1, [])
+        self.batches = EpochBatches(len(self._train), self.config.batch, self._shuffled)
 
-    def __len__(self) -> int:
-        """Batches in an epoch."""
-        return max(1, len(self._train) // self.config.batch)
+    def _shuffled(self, epoch: int) -> list[tuple[Reading, Tensor]]:
+        rng = random.Random(f"{self.config.seed}/{epoch}")
+        return rng.sample(self._train, len(self._train))
 
-    def batch(self, index: int) -> list[tuple[Reading, Tensor]]:
-        epoch, place = divmod(index, len(self))
-        if self._epoch[0] != epoch:
-            rng = random.Random(f"{self.config.seed}/{epoch}")
-            self._epoch = epoch, rng.sample(self._train, len(self._train))
-        return self._epoch[1][place * self.config.batch : (place + 1) * self.config.batch]
+    def batch(self, index: int) -> Sequence[tuple[Reading, Tensor]]:
+        return self.batches[index]
 
-    def loss(self, batch: list[tuple[Reading, Tensor]]) -> Tensor:
+    def loss(self, batch: Sequence[tuple[Reading, Tensor]]) -> Tensor:
         readings, labels = zip(*batch, strict=True)
         logits = self.module(readings)
         return functional.binary_cross_entropy_with_logits(logits, torch.stack(labels))
@@ -121,7 +118,7 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     digest = hashlib.sha256(repr([learned, tested]).encode()).hexdigest()
     fit(
         task,
-        config.loop(len(task)),
+        config.loop(len(task.batches)),
         run.folder,
         identity={**asdict(config), "examples": digest, "backbone": encoder.sha256},
         resume=run.resume,

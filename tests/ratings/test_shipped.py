@@ -1,0 +1,44 @@
+"""The predictor that comes with causerie: it loads, and tells a bad talk from a good one."""
+
+from __future__ import annotations
+
+import pytest
+
+from causerie import Dialogue, Engines, Turn
+from causerie.models.artifact import shipped
+from causerie.ratings.pairs import turn_pairs
+from causerie.ratings.predictor import NAME, RatingPredictor
+
+GOOD = (
+    ("hi there, how are you?", "I am great, thanks! I just came back from a hike. Do you hike?"),
+    ("wow that is cool, i love hiking", "Me too! My favourite trail goes around a mountain lake."),
+    ("that sounds lovely, tell me more", "We saw two deer and a fox. What do you do for fun?"),
+    ("i play the guitar, you are fun to talk to", "Thank you! Which songs do you like to play?"),
+)
+BAD = (
+    ("hi", "i have two cats. i have two cats."),
+    ("you said that already", "what is your job? i have two cats."),
+    ("you make no sense, this is boring", "i do not know. what is your job?"),
+    ("stop it, you are a stupid bot", "that is nice. i have two cats."),
+)
+
+
+@pytest.mark.default_models
+@pytest.mark.skipif(not shipped(NAME), reason="no predictor is shipped")
+def test_a_bad_talk_is_rated_lower_than_a_good_one(default_models: object) -> None:
+    predictor = RatingPredictor.load(NAME, Engines())
+    talks = [
+        Dialogue(
+            "d",
+            tuple(
+                Turn(*turn)
+                for user, bot in talk
+                for turn in (("user", user, "user"), ("bot", bot, "system"))
+            ),
+        )
+        for talk in (GOOD, BAD)
+    ]
+    good, bad = predictor.predict([turn_pairs(talk) for talk in talks])
+    assert good.rating > bad.rating
+    assert good.low < bad.low
+    assert "stop_request" in bad.signals
