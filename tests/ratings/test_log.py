@@ -118,7 +118,7 @@ def test_a_log_keeps_what_can_be_used_and_says_why_not_the_rest(tmp_path: Path) 
         "has fewer than 3 turn pairs": 1,
         "has no turn of the system": 1,
         "has no turn of the user": 1,
-        "left out by quality_control=fail": 1,
+        "has quality_control=fail": 1,
     }
     unrated = read_log([file], ReadOptions(rated=False, least_pairs=1))
     assert len(unrated.dialogues) == 6

@@ -143,6 +143,13 @@ def test_features_are_measured_once(tmp_path: Path) -> None:
     assert Counting.calls == 6
 
 
+def test_a_file_that_cannot_keep_anything_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("this is no database, " * 50)
+    for path in (tmp_path / "text", tmp_path / "text" / "kept.sqlite"):
+        with pytest.raises(CauserieError, match=r"cannot keep what is measured .* --kept"):
+            Kept(path)
+
+
 def test_treatments_by_hand() -> None:
     rows = np.zeros((4, len(CLASSES)), dtype=np.float32)
     rows[1, CLASSES.index("compliment")] = 0.9
@@ -190,6 +197,14 @@ def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor)
             assert reading.signals == ()
     with pytest.raises(CauserieError, match="a probability between 0 and 1"):
         RatingMonitor(fitted, limit=2.0)
+
+
+@pytest.mark.parametrize("speaker", ["user", "bot"])
+def test_the_monitor_bears_one_side_alone(fitted: RatingPredictor, speaker: str) -> None:
+    monitor = RatingMonitor(fitted)
+    readings = [monitor.update(Turn(speaker, text)) for text in ("hi", "hello?", "anybody there")]
+    assert [one.turn for one in readings] == [0, 1, 2]
+    assert all(1 <= one.rating <= 5 and 0 <= one.low <= 1 for one in readings)
 
 
 def test_folds_keep_bots_together(log: RatedLog) -> None:
@@ -266,6 +281,7 @@ def test_the_commands(
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)
     assert "| placebo treatment | 0" in effects
     assert "causal only if" in (tmp_path / "effects" / "effect.md").read_text()
+    assert "Difference of the heads (the paper's effect): " in effects
     assert "<svg" in (tmp_path / "effects" / "effect.svg").read_text()
     days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t"), *kept)
     assert "| 2026-03-12 | 5 | " in days

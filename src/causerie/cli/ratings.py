@@ -288,27 +288,37 @@ def effect(
     models_dir: options.ModelsDir = None,
     offline: options.Offline = False,
 ) -> None:
-    """What users' signals cost in rating, with intervals and tries to refute them.
+    """What users' signals cost in rating: our estimate, tries to refute it, and the paper's.
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
-    from causerie.cli.console import say
+    from causerie.cli.console import say, working
     from causerie.io import write_whole
+    from causerie.ratings.evaluate import LEAST, heads_markdown
+    from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.features import Extractor, Standard, chosen, groups_of
-    from causerie.ratings.predictor import Preparation, examples_of
-    from causerie.ratings.report import ANY, effect_markdown, effects_of, overlap_svg
-    from causerie.ratings.treatments import Treatments
+    from causerie.ratings.models import CfLstm
+    from causerie.ratings.predictor import FitOptions, Preparation, examples_of
+    from causerie.ratings.report import ANY, PAPERS, effect_markdown, effects_of, overlap_svg
 
     read = _read(log, scale, system, without, least, limit=limit, seed=seed)
     engines = _engines(encoder, lm, threads, models_dir, offline)
-    groups = groups_of(chosen(features), engines, _names(columns))
-    extractor = Extractor(groups, _kept(kept))
+    fitted = FitOptions(features=chosen(features), columns=_names(columns))
+    known = _kept(kept)
+    extractor = Extractor(groups_of(fitted.features, engines, fitted.columns), known)
     raw = extractor([one.pairs for one in read.dialogues])
     standard = Standard.of(extractor.features, raw)
-    preparation = Preparation(extractor, standard, Treatments())
+    preparation = Preparation(extractor, standard, fitted.treatments)
     examples = examples_of(preparation, read.dialogues, raw)
     found = effects_of(examples, raw, preparation, seed)
     text = effect_markdown(found)
+    if len(read.dialogues) >= LEAST:
+        with working() as watch:
+            heads = cross_validate(
+                read.dialogues, extractor, engines, fitted, (CfLstm.name,),
+                seeds=1, kept=known, watch=watch,
+            )  # fmt: skip
+        text = "\n".join([text, PAPERS, "", heads_markdown(heads.models[CfLstm.name])])
     typer.echo(text)
     if out:
         write_whole(out / "effect.md", text)

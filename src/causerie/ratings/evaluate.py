@@ -215,7 +215,8 @@ def _quality(
     heads, inverted = None, None
     if held.outcomes.shape[1] == 2:
         heads = heads_effect(held.outcomes, had, ratings)
-        inverted = by_day(np.where(had > 0, *held.outcomes.T))
+        without, under = held.outcomes.T
+        inverted = by_day(np.where(had > 0, without, under))
     return Quality(
         float(np.mean(within)),
         by_day(held.rating),
@@ -246,12 +247,18 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
             _spread([run.five for run in runs], percent=True),
         ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    runs = found.models.get(CfLstm.name, ())
+    lines += ["", heads_markdown(found.models.get(CfLstm.name, ()))]
+    return "\n".join(lines)
+
+
+def heads_markdown(runs: Sequence[Quality]) -> str:
+    """The paper's estimate of the effect, and its table 3: nothing without a CF-LSTM of two."""
     heads = [run.heads for run in runs if run.heads]
     inverted = [run.inverted for run in runs if run.inverted]
-    if heads:
-        lines += [
-            "",
+    if not heads:
+        return ""
+    return "\n".join(
+        [
             "| cf-lstm | original treatments | inverted |",
             "|---|---|---|",
             f"| individual | {_spread([h.correlation for h in heads])} "
@@ -264,17 +271,18 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
             f"Difference of the heads (the paper's effect): {_spread([h.effect for h in heads])}; "
             f"squared error of what happened {_spread([h.factual_error for h in heads])}, squared "
             f"gap to what did not {_spread([h.counterfactual_gap for h in heads])}.",
+            "",
         ]
-    return "\n".join([*lines, ""])
+    )
 
 
 def _spread(values: Sequence[float], *, percent: bool = False) -> str:
-    """Mean and standard deviation over seeds."""
+    """Mean over seeds, and standard deviation where there are several."""
     known = [value for value in values if np.isfinite(value)]
     if not known:
         return "–"
-    mean, deviation = float(np.mean(known)), float(np.std(known))
-    return f"{mean:.1%} ± {deviation:.1%}" if percent else f"{mean:.3f} ± {deviation:.3f}"
+    shown = [np.mean(known), np.std(known)][: len(known)]
+    return " ± ".join(f"{value:.1%}" if percent else f"{value:.3f}" for value in shown)
 
 
 def _days(values: Sequence[float | None]) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -250,9 +250,12 @@ class Kept:
     """Values on disk, by what decides them: a group and the turns."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        with self._open() as connection, connection:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
+        with self._open() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB)")
 
     def get(self, keys: Iterable[str]) -> dict[str, bytes]:
@@ -266,14 +269,22 @@ class Kept:
         return found
 
     def put(self, values: dict[str, bytes]) -> None:
-        with self._open() as connection, connection:
+        with self._open() as connection:
             connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", values.items())
 
-    def _open(self) -> closing[sqlite3.Connection]:
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            return closing(sqlite3.connect(self._path, timeout=60))
+            with closing(sqlite3.connect(self._path, timeout=60)) as connection, connection:
+                yield connection
         except sqlite3.Error as error:
-            raise CauserieError(f"{self._path} cannot be used ({error}): remove it") from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> CauserieError:
+        return CauserieError(
+            f"{self._path} cannot keep what is measured ({error}): remove it, or choose another "
+            "file with --kept"
+        )
 
 
 CHUNK = 32

@@ -81,7 +81,7 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
     for name, values in options.without.items():
         value = str(known.get(name))
         if value in values:
-            raise CauserieError(f"left out by {name}={value}")
+            raise CauserieError(f"has {name}={value}")
     if dialogue.rating is None and options.rated:
         raise CauserieError("has no rating")
     rating = (

@@ -16,6 +16,11 @@ from causerie.ratings.predictor import Preparation
 from causerie.ratings.treatments import fired_signals
 
 ANY = "any signal"
+PAPERS = (
+    "The paper's estimate is the difference between the heads of a CF-LSTM (here cross-validated). "
+    "Its treatment is a function of the features that it sees, so that no two alike dialogues "
+    "differ in treatment: it is given for comparison."
+)
 BARS = 20
 WIDTH, HEIGHT, MARGIN = 560, 220, 30
 
