@@ -13,7 +13,7 @@ import numpy as np
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
-from causerie.ratings.effect import HeadsEffect, heads_effect, pearson
+from causerie.ratings.effect import HeadsEffect, heads_effect, within_folds
 from causerie.ratings.features import Extractor, Floats, Kept, Standard, content_key
 from causerie.ratings.models import CfLstm, Transformer
 from causerie.ratings.predictor import (
@@ -69,8 +69,7 @@ class Quality:
     """One run of a cross-validation."""
 
     pearson: float
-    """Of predictions and ratings within a fold, averaged over folds: between folds, predictions
-    differ by what else was fitted on."""
+    """Of predictions and ratings, within folds."""
     trend: Trend
     binary: float
     """Accuracy of telling low ratings, at probability ½."""
@@ -205,7 +204,6 @@ def _quality(
     had: NDArray[np.int64],
     fold: NDArray[np.int64],
 ) -> Quality:
-    within = [pearson(held.rating[fold == n], ratings[fold == n]) for n in np.unique(fold)]
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
 
@@ -214,11 +212,11 @@ def _quality(
 
     heads, inverted = None, None
     if held.outcomes.shape[1] == 2:
-        heads = heads_effect(held.outcomes, had, ratings)
+        heads = heads_effect(held.outcomes, had, ratings, fold)
         without, under = held.outcomes.T
         inverted = by_day(np.where(had > 0, without, under))
     return Quality(
-        float(np.mean(within)),
+        within_folds(held.rating, ratings, fold),
         by_day(held.rating),
         float(((held.low > 0.5) == low).mean()),
         float((held.five == five).mean()),
