@@ -292,6 +292,22 @@ def test_what_opens_can_be_used(
         assert all(0 <= t < len(graph) for t in graph.adjacent(np.array([node], dtype=np.int32)))
 
 
+def test_a_cap_that_a_byte_cannot_hold(tmp_path: Path) -> None:
+    graph = linked(tmp_path / "g", [("a", "b")])
+    assert Hops(graph, 127).between([0], [1]).tolist() == [[1]]
+    with pytest.raises(CauserieError, match="up to 127, not to 128"):
+        Hops(graph, 128)
+
+
+def test_reduced_vectors_are_the_principal_components_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(40_000, 6)) * [5, 4, 3, 1, 1, 1] + 2).astype(np.float32)
+    small = reduced(vectors, 3)
+    centred = vectors - vectors.mean(axis=0, dtype=np.float64)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(np.abs(small), np.abs(centred @ directions[:3].T), atol=1e-2)
+
+
 def test_symmetric_relations_have_no_direction(tmp_path: Path) -> None:
     graph = built(
         tmp_path / "g",

@@ -205,10 +205,19 @@ def _runs(starts: NDArray[Any], end: int) -> bool:
 
 def find_graph(name: str | Path) -> Path:
     """The folder of a graph, or an error that says what to do."""
-    shipped = Path(str(files("causerie").joinpath("graphs", name)))
-    for folder in (shipped, Path(name)):
+    for folder in (_shipped(name), Path(name)):
         if (folder / ABOUT).is_file():
             return folder
     raise CauserieError(
         f"{name} is no graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
     )
+
+
+def lasting_name(name: str) -> str:
+    """What the same graph is called from any other working directory."""
+    folder = find_graph(name)
+    return name if folder == _shipped(name) else str(folder.resolve())
+
+
+def _shipped(name: str | Path) -> Path:
+    return Path(str(files("causerie").joinpath("graphs", name)))
