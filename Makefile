@@ -16,7 +16,7 @@ STAMP := $(VENV)/.up-to-date
 demo: $(STAMP)
 	$(BIN)/causerie models pull
 	$(BIN)/causerie score examples/conversations.jsonl --speaker system \
-	  --metrics density,causalscore,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
+	  --metrics density,causalscore,grade,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
 	  --percentiles --out demo/scores.csv --report demo/report.html
 	@echo "open demo/report.html in a browser"
 

@@ -10,7 +10,6 @@ published ones. Two hours on two cores.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -25,18 +24,17 @@ from causerie.bench.statistics import spearman
 from causerie.bench.units import units_of
 from causerie.engines import Engines, Settings
 from causerie.metrics import load
+from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
 from reporting import Report
 
 METRICS = ("fed", "cpmi", "cpmi-sym")
 MODELS = {"tuned": "default", "stock": "default-lm"}
 SETS = {"fed_turn": "Turns", "fed_dialog": "Dialogues"}
-OTHER_NAMES = {"understand": "understanding"}
-"""Published names of dimensions that are called otherwise here and by the judges."""
 
 
 def main() -> None:
     report, data = Report.from_command_line("What the follow-up metrics are worth", __doc__)
-    hypotheses = {"ours": None, "published": published(data, report.work)}
+    hypotheses = {"ours": None, "published": data / "fed_hypotheses.json"}
     engines = {model: Engines(Settings(lm=name)) for model, name in MODELS.items()}
     for name, title in SETS.items():
         rows = printed() if name == "fed_turn" else {}
@@ -48,24 +46,12 @@ def main() -> None:
     report.write()
 
 
-def published(data: Path, work: Path) -> Path:
-    """The published follow-ups under the names that dimensions have here."""
-    levels = json.loads((data / "fed_hypotheses.json").read_text(encoding="utf-8"))
-    renamed = {
-        level: {OTHER_NAMES.get(name, name): sides for name, sides in dimensions.items()}
-        for level, dimensions in levels.items()
-    }
-    file = work / "published.json"
-    file.write_text(json.dumps(renamed), encoding="utf-8")
-    return file
-
-
 def printed() -> dict[str, dict[str, float]]:
     """Table 1 of the paper."""
     (block,) = printed_tables("cpmi").table("1").blocks
     return {
         f"*{row.method}, printed*": {
-            _letters(column.label): cell.value
+            _name(column.label): cell.value
             for column, cell in zip(block.columns, row.cells, strict=True)
             if cell.value is not None and column.protocol
         }
@@ -84,15 +70,17 @@ def correlations(
     with ScoreStore(work / "scores.sqlite") as store:
         scored = score_items(loaded, units.items, store)
     columns = {
-        _letters(c.removeprefix(f"{metric}.")): row
+        _name(c.removeprefix(f"{metric}.")): row
         for c, row in zip(scored.columns, scored.values, strict=True)
     }
     found = {}
     for dimension in judged.dimensions:
-        row = columns.get(_letters(dimension))
+        row = columns.get(_name(dimension))
         if row is not None:
             value = spearman(row, judgement_of(judged, units, dimension).points)[0].value
-            found[_letters(dimension)] = float("nan") if value is None else value
+            found[_name(dimension)] = float("nan") if value is None else value
+    if unjudged := columns.keys() - found.keys() - {OVERALL}:
+        raise SystemExit(f"{name} has no judgement of {', '.join(unjudged)}")
     return found
 
 
@@ -107,8 +95,9 @@ def table(rows: Mapping[str, Mapping[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def _letters(name: str) -> str:
-    return name.casefold().replace(" ", "-")
+def _name(label: str) -> str:
+    """Of a dimension, whoever wrote the label."""
+    return OVERALL if label.casefold() == OVERALL else dimension_name(label, label)
 
 
 if __name__ == "__main__":

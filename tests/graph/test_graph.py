@@ -272,6 +272,60 @@ def test_damaged_graphs_are_said(tmp_path: Path, damage: str) -> None:
         Graph.open(folder)
 
 
+@settings(deadline=None, max_examples=200)
+@given(data=st.data())
+def test_what_opens_can_be_used(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged") / "g"
+    linked(folder, [("a", "b"), ("b", "c"), ("c", "d")], {"a": [1.0, 2.0]})
+    file = folder / "graph.safetensors"
+    content = bytearray(file.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    file.write_bytes(bytes(content))
+    try:
+        graph = Graph.open(folder)
+    except CauserieError:
+        return
+    for node in range(len(graph)):
+        graph.adjacent(np.array([node], dtype=np.int32))
+        assert all(0 <= t < len(graph) for t in graph.adjacent(np.array([node], dtype=np.int32)))
+
+
+def test_a_cap_that_a_byte_cannot_hold(tmp_path: Path) -> None:
+    graph = linked(tmp_path / "g", [("a", "b")])
+    assert Hops(graph, 127).between([0], [1]).tolist() == [[1]]
+    with pytest.raises(CauserieError, match="up to 127, not to 128"):
+        Hops(graph, 128)
+
+
+def test_reduced_vectors_are_the_principal_components_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(40_000, 6)) * [5, 4, 3, 1, 1, 1] + 2).astype(np.float32)
+    small = reduced(vectors, 3)
+    centred = vectors - vectors.mean(axis=0, dtype=np.float64)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    np.testing.assert_allclose(np.abs(small), np.abs(centred @ directions[:3].T), atol=1e-2)
+
+
+def test_symmetric_relations_have_no_direction(tmp_path: Path) -> None:
+    graph = built(
+        tmp_path / "g",
+        [
+            Edge("big", "Synonym", "large", 1.0),
+            Edge("large", "Synonym", "big", 2.0),
+            Edge("dog", "IsA", "animal"),
+            Edge("animal", "IsA", "dog"),
+        ],
+    )
+    assert graph.about.edges == 3
+    for word, other in (("big", "large"), ("large", "big")):
+        node = graph.find(word)
+        assert node is not None
+        (seen,) = graph.neighbours(node)
+        assert (seen.word, seen.backwards, seen.weight) == (other, False, 2.0)
+
+
 def test_a_name_that_is_none() -> None:
     with pytest.raises(CauserieError, match="nowhere is no graph: give 'everyday' or a folder"):
         Graph.open("nowhere")

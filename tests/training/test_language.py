@@ -18,6 +18,7 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.turnformat import FORMATS
 from causerie.errors import CauserieError
 from causerie.metrics import load
+from causerie.metrics.followups.language import statistics
 from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
@@ -115,6 +116,28 @@ def test_reactions_are_users_to_the_system() -> None:
     items = reactions(corpus, 0)
     assert [item[0].response.text for item in items] == ["I do.", "Tell me more!"]
     assert {e.response.text for e in items[0][1:]} == {"Tell me more!"}
+
+
+def test_reactions_compete_with_those_of_their_own_source_each_text_once() -> None:
+    one = tuple(talk(f"one{n}", "Hi.", "So?", f"{text} one") for n, text in enumerate("abA"))
+    two = tuple(talk(f"two{n}", "Hi.", "So?", f"{n} two") for n in range(4))
+    for item in reactions(Corpus((one, two)), 0):
+        texts = [exchange.response.text for exchange in item]
+        assert len({text.split()[1] for text in texts}) == 1
+        assert len({text.lower() for text in texts}) == len(texts)
+
+
+def test_statistics_are_of_people_where_there_are_some(tiny_llama: Path) -> None:
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    people = tuple(talk(f"p{n}", "Hello.", f"{n} hats?", "Yes!", roles=False) for n in range(4))
+    bots = tuple(talk(f"b{n}", "Hello.", f"I am bot {n}.", "No!") for n in range(4))
+    found = statistics(engines, Corpus((people, bots)), 0)
+    alone = statistics(engines, Corpus((people,)), 0)
+    other = statistics(engines, Corpus((bots,)), 0)
+    assert found.keys() == alone.keys()
+    for name, both in found.items():
+        torch.testing.assert_close(both, alone[name])
+    assert any(not torch.allclose(found[name], other[name]) for name in found)
 
 
 def test_a_reaction_is_found_if_it_is_the_likeliest(engine: Likelihood) -> None:

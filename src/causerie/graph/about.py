@@ -53,8 +53,10 @@ class About:
                 for source in content.pop("sources")
             ]
             relations = tuple(map(str, content.pop("relations")))
+            if not all(type(content[key]) is int for key in ("nodes", "edges")):
+                raise ValueError("nodes and edges must be counts")
             return cls(relations=relations, sources=tuple(sources), **content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CauserieError(
                 f"{folder} is not a graph that this version reads ({error}): build it with "
                 "`causerie graph build`"

@@ -28,6 +28,7 @@ _TYPES: dict[str, type[np.generic]] = {
     "U8": np.uint8,
     "I8": np.int8,
 }
+_LONGEST_HEADER = 1 << 20
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
 
 
@@ -60,8 +61,8 @@ def open_arrays(file: Path, expected: Mapping[str, str]) -> dict[str, NDArray[An
     try:
         with file.open("rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
-            if size > file.stat().st_size:
-                raise ValueError("the header is cut off")
+            if size > min(file.stat().st_size, _LONGEST_HEADER):
+                raise ValueError("it has no header")
             header = json.loads(stream.read(size))
         arrays = {}
         for name, kind in expected.items():
@@ -69,12 +70,22 @@ def open_arrays(file: Path, expected: Mapping[str, str]) -> dict[str, NDArray[An
             if about["dtype"] != kind:
                 raise ValueError(f"{name} is {about['dtype']}, not {kind}")
             shape = tuple(about["shape"])
+            start, end = about["data_offsets"]
+            if end - start != math.prod(shape) * np.dtype(_TYPES[kind]).itemsize:
+                raise ValueError(f"{name} has another size than its shape says")
             arrays[name] = (
-                np.memmap(file, _TYPES[kind], "r", 8 + size + about["data_offsets"][0], shape)
+                np.memmap(file, _TYPES[kind], "r", 8 + size + start, shape)
                 if math.prod(shape)
                 else np.empty(shape, _TYPES[kind])
             )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise CauserieError(
             f"{file} is damaged or not of a graph ({error}): build the graph again"
         ) from error

@@ -17,7 +17,7 @@ from causerie.errors import CauserieError
 from causerie.graph.about import ABOUT, About, Source
 from causerie.graph.arrays import write_arrays
 from causerie.graph.card import card, licences
-from causerie.graph.edges import Edge
+from causerie.graph.edges import SYMMETRIC, Edge
 from causerie.graph.graph import CARD, EDGES, FREQUENCIES, LICENCE, VECTORS
 from causerie.graph.vectors import WordVector, write_vectors
 from causerie.text.keywords import Frequencies
@@ -41,7 +41,8 @@ class Builder:
     def add(self, source: Source, edges: Iterable[Edge]) -> int:
         """Take the edges of a source; returns how many came.
 
-        Edges from a word to itself are left out, and of those that come twice the heavier stays.
+        Edges from a word to itself are left out, and of those that come twice, whichever way round
+        a symmetric one is, the heavier stays.
         """
         if len(self._sources) == MOST_SOURCES:
             raise CauserieError(f"a graph has at most {MOST_SOURCES} sources")
@@ -51,6 +52,8 @@ class Builder:
         for head, relation, tail, weight in edges:
             if head == tail or not head or not tail:
                 continue
+            if relation in SYMMETRIC and tail < head:
+                head, tail = tail, head
             self._heads.append(ids.setdefault(_name(head), len(ids)))
             self._tails.append(ids.setdefault(_name(tail), len(ids)))
             self._labels.append(relations.setdefault(relation, len(relations)))

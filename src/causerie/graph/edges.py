@@ -13,6 +13,20 @@ from causerie.io.sources import READ_ERRORS, open_source
 Watch: TypeAlias = Callable[[int], None]
 """Is told now and then how many bytes of a file have been read."""
 
+SYMMETRIC = frozenset(
+    [
+        "AnsweredWith",
+        "Antonym",
+        "DistinctFrom",
+        "EtymologicallyRelatedTo",
+        "LocatedNear",
+        "RelatedTo",
+        "SimilarTo",
+        "Synonym",
+    ]
+)
+"""Relations that say the same of both ends: which is the head has no meaning."""
+
 _OFTEN = 1 << 12
 
 

@@ -9,7 +9,7 @@ card.md, LICENSE     where it comes from and under which terms
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from causerie.errors import CauserieError
 from causerie.graph.about import ABOUT, About
 from causerie.graph.arrays import open_arrays
+from causerie.graph.edges import SYMMETRIC
 from causerie.text.keywords import Frequencies
 
 EDGES, VECTORS, FREQUENCIES = "graph.safetensors", "vectors.safetensors", "frequencies.json"
@@ -48,7 +49,8 @@ class Neighbour:
     word: str
     relation: str
     backwards: bool
-    """The neighbour is the edge's head: `dog IsA animal` as `animal` sees it."""
+    """The neighbour is the edge's head: `dog IsA animal` as `animal` sees it. Never so where the
+    relation says the same of both."""
     weight: float
     source: str
 
@@ -71,13 +73,17 @@ class Graph:
         folder = find_graph(name)
         about = About.read(folder)
         arrays = open_arrays(folder / EDGES, EDGE_ARRAYS)
-        sizes = [len(arrays["starts"]), len(arrays["offsets"]), len(arrays["targets"])]
-        if sizes != [about.nodes + 1, about.nodes + 1, 2 * about.edges]:
-            raise CauserieError(f"{folder} is damaged: its files do not belong together")
+        if not _fit_together(about, arrays):
+            raise CauserieError(
+                f"{folder} is damaged: its files do not belong together; build it again"
+            )
         if (folder / VECTORS).exists():
             arrays |= open_arrays(folder / VECTORS, VECTOR_ARRAYS)
-            if len(arrays["vectors"]) != about.nodes:
-                raise CauserieError(f"{folder} is damaged: its vectors are of another graph")
+            rows = arrays["vectors"].shape[:1], arrays["scales"].shape
+            if arrays["vectors"].ndim != 2 or set(rows) != {(about.nodes,)}:
+                raise CauserieError(
+                    f"{folder} is damaged: its vectors are of another graph; build it again"
+                )
         return cls(folder, about, arrays)
 
     def __len__(self) -> int:
@@ -105,8 +111,8 @@ class Graph:
         found = [
             Neighbour(
                 word=self.word(target),
-                relation=self.about.relations[relation // 2],
-                backwards=bool(relation % 2),
+                relation=(name := self.about.relations[relation // 2]),
+                backwards=bool(relation % 2) and name not in SYMMETRIC,
                 weight=float(weight),
                 source=self.about.sources[source].name,
             )
@@ -127,6 +133,12 @@ class Graph:
         places = np.arange(counts.sum()) + np.repeat(starts - before, counts)
         targets: NDArray[np.int32] = self.arrays["targets"][places]
         return targets
+
+    @property
+    def files(self) -> list[Path]:
+        """What it is made of, without card and licence."""
+        parts = (ABOUT, EDGES, VECTORS, FREQUENCIES)
+        return [self.folder / name for name in parts if (self.folder / name).exists()]
 
     @property
     def dimension(self) -> int:
@@ -169,12 +181,43 @@ class Graph:
         return self._names[self._offsets[node] : self._offsets[node + 1]].tobytes()
 
 
+def _fit_together(about: About, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Every index points into what it should: no later access can fail or lie outside."""
+    nodes, edges = about.nodes, 2 * about.edges
+    shapes = {"starts": nodes + 1, "offsets": nodes + 1} | dict.fromkeys(
+        ("targets", "weights", "relations", "sources"), edges
+    )
+    if any(arrays[name].shape != (size,) for name, size in shapes.items()) or edges <= 0:
+        return False
+    return (
+        _runs(arrays["starts"], edges)
+        and _runs(arrays["offsets"], arrays["names"].size)
+        and 0 <= arrays["targets"].min() <= arrays["targets"].max() < nodes
+        and arrays["relations"].max() // 2 < len(about.relations)
+        and arrays["sources"].max() < len(about.sources)
+    )
+
+
+def _runs(starts: NDArray[Any], end: int) -> bool:
+    """From 0 to the end, never back."""
+    return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) >= 0).all())
+
+
 def find_graph(name: str | Path) -> Path:
     """The folder of a graph, or an error that says what to do."""
-    shipped = Path(str(files("causerie").joinpath("graphs", name)))
-    for folder in (shipped, Path(name)):
+    for folder in (_shipped(name), Path(name)):
         if (folder / ABOUT).is_file():
             return folder
     raise CauserieError(
         f"{name} is no graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
     )
+
+
+def lasting_name(name: str) -> str:
+    """What the same graph is called from any other working directory."""
+    folder = find_graph(name)
+    return name if folder == _shipped(name) else str(folder.resolve())
+
+
+def _shipped(name: str | Path) -> Path:
+    return Path(str(files("causerie").joinpath("graphs", name)))

@@ -9,9 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from causerie.errors import CauserieError
 from causerie.graph.graph import Graph
 
 CAP = 5
+MOST_HOPS = 127
+"""Distances are kept in a byte."""
 NO_PATH = -1
 REMEMBERED_PAIRS = 1 << 18
 REMEMBERED_NODES = 1 << 24
@@ -22,7 +25,9 @@ class Hops:
     """Distances in a graph, up to a cap. What was computed is remembered, within bounds."""
 
     def __init__(self, graph: Graph, cap: int = CAP) -> None:
-        """A path longer than `cap` counts as none."""
+        """A path longer than `cap` counts as none; `cap` is at most `MOST_HOPS`."""
+        if not 0 <= cap <= MOST_HOPS:
+            raise CauserieError(f"hops are counted up to {MOST_HOPS}, not to {cap}")
         self.graph, self.cap = graph, cap
         self._rings: OrderedDict[tuple[int, int], NDArray[np.int32]] = OrderedDict()
         self._kept = 0

@@ -14,6 +14,8 @@ from causerie.errors import CauserieError
 from causerie.graph.arrays import write_header
 
 WordVector: TypeAlias = tuple[str, NDArray[np.float32]]
+_ROWS = 1 << 14
+"""Held in double precision at a time."""
 
 
 def write_vectors(
@@ -54,10 +56,11 @@ def write_vectors(
 
 def reduced(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
     """The vectors in the directions in which they differ most (principal components)."""
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    _, directions = np.linalg.eigh(centred.T @ centred)
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    parts = [vectors[start : start + _ROWS] for start in range(0, len(vectors), _ROWS)]
+    scatter = sum((part - mean).T @ (part - mean) for part in parts)
+    _, directions = np.linalg.eigh(scatter)
     best = directions[:, ::-1][:, :dimension]
     # The sign of a direction is arbitrary: settle it, so that builds are alike.
     best = best * np.sign(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])])
-    small: NDArray[np.float32] = (centred @ best).astype(np.float32)
-    return small
+    return np.concatenate([((part - mean) @ best).astype(np.float32) for part in parts])

@@ -15,23 +15,29 @@ CANDIDATES = 16
 def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchange]]:
     """Each exchange, and after it 15 with responses of other dialogues in its place.
 
-    A response that has the true one's text is not drawn. Where there are too few dialogues to
+    No text comes twice, whatever its case, and none is empty. Where there are too few dialogues to
     draw from, there are fewer candidates; exchanges that would have none are left out.
     """
     rng = random.Random(seed)
     items = []
     for exchange in exchanges:
         drawn: list[Exchange] = []
+        there = {"", _plain(exchange.response.text)}
         for _ in range(4 * CANDIDATES):
             other = rng.choice(exchanges)
             text = other.response.text
-            if other.dialogue is not exchange.dialogue and text != exchange.response.text:
+            if other.dialogue is not exchange.dialogue and _plain(text) not in there:
+                there.add(_plain(text))
                 drawn.append(exchange.with_response(text))
             if len(drawn) == CANDIDATES - 1:
                 break
         if drawn:
             items.append([exchange, *drawn])
     return items
+
+
+def _plain(text: str) -> str:
+    return text.casefold().strip()
 
 
 def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exchange]]:

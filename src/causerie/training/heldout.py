@@ -42,13 +42,20 @@ def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Sha
 
 
 def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
-    """What users said to the system, each followed by what others said; none without roles."""
-    found = [
-        exchange
-        for exchange in corpus.exchanges
-        if exchange.response.role == "user" and exchange.context[-1].role == "system"
-    ]
-    return ranking_items(found, seed)
+    """What users said to the system, each followed by what others said; none without roles.
+
+    Others of the same source: those of another would be told by style alone.
+    """
+    items = []
+    for source in corpus.sources:
+        found = [
+            exchange
+            for dialogue in source
+            for exchange in dialogue.exchanges()
+            if exchange.response.role == "user" and exchange.context[-1].role == "system"
+        ]
+        items += ranking_items(found, seed)
+    return items
 
 
 def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> Shares:

@@ -15,6 +15,7 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.followups import Cpmi, CpmiSym, Fed, hypotheses
+from causerie.metrics.followups.sequences import likelihoods
 from metrics.followups.naive import Naive, Sequences
 
 METRICS = (Fed, Cpmi, CpmiSym)
@@ -265,6 +266,17 @@ def test_far_longer_than_the_window(few, tiny_llama, metric):
     assert 0 < cut < seen
     [row] = scored.score_dialogues([dialogue])
     assert all(score.value is not None for score in row)
+
+
+def test_a_long_history_does_not_push_out_the_response_before_it(few, tiny_llama):
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    history = tuple(Turn("ab"[i % 2], f"Nummer {i}, 数字?") for i in range(300))
+    exchanges = [
+        Exchange(Dialogue("d", (*history, Turn("a", said))), 300) for said in ("Oh yes.", "Hm no.")
+    ]
+    one, other = likelihoods(engines.likelihood, exchanges, ["rch"], ["Why?"], "hypothesis")
+    assert one.of("rch", "Why?") != pytest.approx(other.of("rch", "Why?"), rel=1e-6)
+    assert engines.truncation()["language model"] == (2, 2)
 
 
 def test_no_exchanges(engines):

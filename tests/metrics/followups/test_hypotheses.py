@@ -9,7 +9,7 @@ import pytest
 
 from causerie.errors import CauserieError
 from causerie.metrics.followups.hypotheses import Dimension, dimensions
-from causerie.metrics.followups.statistics import Statistic, read_statistics
+from causerie.metrics.followups.statistics import Statistic, measured_statistic, read_statistics
 
 TURN = (
     "interesting",
@@ -115,6 +115,8 @@ def test_toml_needs_a_new_python(tmp_path, monkeypatch):
             {"turn": {"so so": {"positive": ["A."]}, "So-so": {"negative": ["B."]}}},
             "turn.So-so is there twice",
         ),
+        ({"turn": {"x": {"positive": ["A.", " A. "]}}}, "turn.x.positive has a sentence twice"),
+        ({"turn": {"x": {"positive": ["A."], "negative": ["A."]}}}, "turn.x has 'A.' on both"),
     ],
 )
 def test_errors_name_file_and_key(tmp_path, content, complaint):
@@ -138,16 +140,39 @@ def test_statistics(tmp_path):
     human = {"mean": 0.25, "deviation": 2}
     path = write(
         tmp_path / "human.json",
-        {"fed": {"turn": {"fluent": human}, "dialogue": {}}, "cpmi": {"turn": {}}},
+        {"fed": {"turn": {"Semantically appropriate": human}}, "cpmi": {"turn": {}}},
     )
-    assert read_statistics(path, "fed") == {
-        "turn": {"fluent": Statistic(0.25, 2.0)},
+    assert read_statistics(path, "fed", dimensions()) == {
+        "turn": {"semantically-appropriate": Statistic(0.25, 2.0)},
         "dialogue": {},
     }
+    assert read_statistics(path, "cpmi", dimensions()) == {"turn": {}, "dialogue": {}}
     with pytest.raises(CauserieError, match=r"human\.json: cpmi-sym must be a table"):
-        read_statistics(path, "cpmi-sym")
-    with pytest.raises(CauserieError, match=r"human\.json: cpmi\.dialogue must be a table"):
-        read_statistics(path, "cpmi")
+        read_statistics(path, "cpmi-sym", dimensions())
+    write(path, {"fed": {"dialogue": {"fluent": human}}})
+    with pytest.raises(CauserieError, match=r"fed\.dialogue\.fluent is no dimension of this level"):
+        read_statistics(path, "fed", dimensions())
+
+
+@pytest.mark.parametrize("numbers", [[1.0], [1.0, 2.0, 3.0], [0.0, 0.0], [float("nan"), 1.0], 3.0])
+def test_statistics_of_a_damaged_artifact(numbers):
+    with pytest.raises(CauserieError, match="of the language model is damaged"):
+        measured_statistic(numbers)
+
+
+def test_published_names_stand_for_ours(tmp_path):
+    own = {"turn": {}, "dialogue": {"understand": {"negative": ["No."]}}}
+    own["dialogue"]["Topic Depth"] = {"positive": ["Deep!"]}
+    found = {d.name: d for d in dimensions(write(tmp_path / "own.json", own))["dialogue"]}
+    assert tuple(found) == DIALOGUE
+    assert found["understanding"] == Dimension("understanding", (), ("No.",))
+    assert found["depth"] == Dimension("depth", ("Deep!",), ())
+
+
+def test_a_key_that_is_there_twice(tmp_path):
+    path = write(tmp_path / "own.json", '{"turn": {}, "turn": {"x": {"positive": ["A."]}}}')
+    with pytest.raises(CauserieError, match="turn is there twice"):
+        dimensions(path)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +181,4 @@ def test_statistics(tmp_path):
 def test_bad_statistics(tmp_path, value):
     path = write(tmp_path / "human.json", {"fed": {"turn": {"fluent": value}, "dialogue": {}}})
     with pytest.raises(CauserieError, match=r"human\.json: fed\.turn\.fluent must have a mean"):
-        read_statistics(path, "fed")
+        read_statistics(path, "fed", dimensions())

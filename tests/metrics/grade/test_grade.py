@@ -202,8 +202,9 @@ def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> N
         Grade(engines, replace(artifact, backbone_sha256="0" * 64))
     moved = shutil.copytree(Graph.open().folder, tmp_path / "moved")
     assert Grade(engines, artifact, graph=str(moved)).scorer.topics.graph.folder == moved
-    about = json.loads((moved / "graph.json").read_text())
-    (moved / "graph.json").write_text(json.dumps({**about, "vectors": "by someone else"}))
+    vectors = bytearray((moved / "vectors.safetensors").read_bytes())
+    vectors[-1] ^= 1
+    (moved / "vectors.safetensors").write_bytes(vectors)
     with pytest.raises(CauserieError, match="trained with another graph"):
         Grade(engines, artifact, graph=str(moved))
 

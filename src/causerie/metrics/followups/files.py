@@ -27,6 +27,15 @@ def read_table(path: Path) -> dict[str, Any]:
     return check_table(table, str(path))
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice} is there twice")
+    return table
+
+
 def check_table(value: Any, where: str) -> dict[str, Any]:
     """The value, if it has keys and values."""
     if not isinstance(value, dict):
@@ -36,7 +45,7 @@ def check_table(value: Any, where: str) -> dict[str, Any]:
 
 def _parser(path: Path, kind: str) -> Callable[[str], Any]:
     if kind == "json":
-        return json.loads
+        return lambda text: json.loads(text, object_pairs_hook=_once)
     if kind != "toml":
         raise CauserieError(f"{path} is neither JSON nor TOML: name a .json or .toml file")
     if sys.version_info >= (3, 11):

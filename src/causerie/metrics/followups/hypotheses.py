@@ -16,6 +16,8 @@ SHIPPED = Path(__file__).with_name("hypotheses.json")
 OVERALL = "overall"
 
 _SIDES = ("positive", "negative")
+_OTHER_NAMES = {"understand": "understanding", "topic-depth": "depth"}
+"""In FED's hypotheses and judgements."""
 _NAME = re.compile(r"\w+(-\w+)*")
 
 
@@ -61,15 +63,17 @@ def _read(path: Path) -> dict[Level, dict[str, Dimension]]:
 def _level(value: Any, where: str) -> dict[str, Dimension]:
     found: dict[str, Dimension] = {}
     for key, sides in check_table(value, where).items():
-        name = _name(key, f"{where}.{key}")
+        name = dimension_name(key, f"{where}.{key}")
         if name in found:
             raise CauserieError(f"{where}.{key} is there twice: join the two")
         found[name] = _dimension(name, sides, f"{where}.{key}")
     return found
 
 
-def _name(key: str, where: str) -> str:
+def dimension_name(key: str, where: str) -> str:
+    """What a dimension is called here; an error names the place where it is no name."""
     name = re.sub(r"[\s_-]+", "-", key.strip().lower())
+    name = _OTHER_NAMES.get(name, name)
     if not _NAME.fullmatch(name):
         raise CauserieError(f"{where} is no name for a dimension: use letters, digits and hyphens")
     if name == OVERALL:
@@ -84,6 +88,8 @@ def _dimension(name: str, value: Any, where: str) -> Dimension:
     positive, negative = (_texts(sides.get(side, []), f"{where}.{side}") for side in _SIDES)
     if not positive + negative:
         raise CauserieError(f"{where} has no follow-up: give some as {' or '.join(_SIDES)}")
+    if both := set(positive) & set(negative):
+        raise CauserieError(f"{where} has {min(both)!r} on both sides, where it says nothing")
     return Dimension(name, positive, negative)
 
 
@@ -93,7 +99,10 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     for place, text in enumerate(value):
         if not (isinstance(text, str) and text.strip() and _is_unicode(text)):
             raise CauserieError(f"{where}[{place}] is not a sentence: write what a user might say")
-    return tuple(value)
+    said = tuple(text.strip() for text in value)
+    if len(set(said)) < len(said):
+        raise CauserieError(f"{where} has a sentence twice: each counts once")
+    return said
 
 
 def _is_unicode(text: str) -> bool:

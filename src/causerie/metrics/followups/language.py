@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 METRICS: tuple[type[FollowUpMetric], ...] = (Fed, Cpmi, CpmiSym)
-MEASURED = 100
-"""Held-out exchanges, and dialogues, on which the dimensions' statistics are measured."""
+MEASURED = 60
+"""Held-out exchanges, and dialogues, of people: what their statistics are measured on."""
 
 LIMITS = (
     "English, everyday conversation and people who try out chat bots.",
@@ -101,14 +101,18 @@ class LanguageModel:
 
 
 def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tensor]:
-    """Mean and deviation of every dimension on responses that no training saw.
+    """Mean and deviation of every dimension on dialogues of people that no training saw.
 
-    They are the system's where it is known, or anybody's.
+    People talk to people where nobody is the system; where that is nowhere so, all count.
     """
-    exchanges = held_out.exchanges
-    exchanges = [e for e in exchanges if e.response.role == "system"] or exchanges
+    among_people = [
+        dialogue
+        for dialogue in held_out.dialogues
+        if all(turn.role != "system" for turn in dialogue.turns)
+    ]
+    dialogues = sample(among_people or held_out.dialogues, MEASURED, seed)
+    exchanges = [e for d in among_people or held_out.dialogues for e in d.exchanges()]
     turns = sample(exchanges, MEASURED, seed)
-    dialogues = sample(held_out.dialogues, MEASURED, seed)
     found: dict[str, Tensor] = {}
     for metric in METRICS:
         made = metric(engines)

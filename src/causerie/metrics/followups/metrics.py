@@ -17,7 +17,7 @@ from causerie.metrics.base import Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
 from causerie.metrics.followups.hypotheses import OVERALL, Dimension, dimensions
 from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
-from causerie.metrics.followups.statistics import Statistic, Statistics, read_statistics
+from causerie.metrics.followups.statistics import Statistics, measured_statistic, read_statistics
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -66,7 +66,7 @@ class FollowUpMetric(Metric):
         self._shipped = dimensions()
         self._dimensions = dimensions(Path(hypotheses)) if hypotheses else self._shipped
         self._statistics: dict[Level, Statistics] = (
-            read_statistics(Path(statistics), self.name) if statistics else {}
+            read_statistics(Path(statistics), self.name, self._dimensions) if statistics else {}
         )
 
     @abstractmethod
@@ -137,7 +137,7 @@ class FollowUpMetric(Metric):
             return None
         measured = self.engines.likelihood.statistics
         found = {
-            dimension.name: Statistic(*measured[key].tolist())
+            dimension.name: measured_statistic(measured[key].tolist())
             for dimension in self._dimensions[level]
             if dimension in self._shipped[level]
             and (key := f"{self.name}.{level}.{dimension.name}") in measured

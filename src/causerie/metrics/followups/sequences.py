@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from causerie.dialogue import Exchange, Role
@@ -59,7 +60,12 @@ def likelihoods(
     nodes: list[dict[tuple[Order, str], int]] = []
     for exchange in exchanges:
         follower = _follower(exchange)
-        before = {order: _before(tree, exchange, order, follower) for order in orders}
+        before = {}
+        for order in orders:
+            seen = _fitting(engine, exchange) if order == "rch" else exchange
+            if seen is not exchange:
+                engine.truncation.truncated += len(hypotheses)
+            before[order] = _before(tree, seen, order, follower)
         nodes.append(
             {
                 (order, hypothesis): tree.say(before[order], follower, hypothesis)
@@ -78,6 +84,20 @@ def likelihoods(
 def _follower(exchange: Exchange) -> Role:
     """Who reacts to the response: the other one."""
     return "user" if exchange.role_of(exchange.response) == "system" else "system"
+
+
+def _fitting(engine: Likelihood, exchange: Exchange) -> Exchange:
+    """With the last turns of the history that leave room for the response before them.
+
+    Cut from the left, as long histories are, the response would be the first to go.
+    """
+    window = engine.backbone.window
+    turns = (exchange.response, *reversed(exchange.context))
+    sizes = [len(engine.format.segment(exchange.role_of(t), t.text).tokens) for t in turns]
+    ends = [len(engine.format.prefix) + end for end in accumulate(sizes)]
+    if ends[-1] <= window - window // 4:
+        return exchange
+    return exchange.recent(max(0, sum(end <= window // 2 for end in ends) - 1))
 
 
 def _before(tree: DialogueTree, exchange: Exchange, order: Order, follower: Role) -> int:

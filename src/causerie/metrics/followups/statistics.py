@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -11,6 +11,8 @@ from typing import Any, TypeAlias, get_args
 from causerie.errors import CauserieError
 from causerie.metrics.base import Level
 from causerie.metrics.followups.files import check_table, read_table
+from causerie.metrics.followups.hypotheses import Dimensions, dimension_name
+from causerie.models.artifact import damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +27,35 @@ Statistics: TypeAlias = Mapping[str, Statistic]
 """By dimension."""
 
 
-def read_statistics(path: Path, metric: str) -> dict[Level, Statistics]:
+def read_statistics(path: Path, metric: str, known: Dimensions) -> dict[Level, Statistics]:
     """One metric's statistics of both levels, from a file that may have those of several.
 
-    The file has `{"fed": {"turn": {"interesting": {"mean": 0.1, "deviation": 0.2}, ...}}}`.
+    The file has `{"fed": {"turn": {"interesting": {"mean": 0.1, "deviation": 0.2}, ...}}}`, with
+    names among the `known` dimensions.
     """
     table: Any = read_table(path)
     levels = check_table(table.get(metric), f"{path}: {metric}")
     found: dict[Level, Statistics] = {}
     for level in get_args(Level):
         where = f"{path}: {metric}.{level}"
-        by_dimension = check_table(levels.get(level), where)
+        by_dimension = check_table(levels.get(level, {}), where)
         found[level] = {
-            name: _statistic(value, f"{where}.{name}") for name, value in by_dimension.items()
+            dimension_name(name, f"{where}.{name}"): _statistic(value, f"{where}.{name}")
+            for name, value in by_dimension.items()
         }
+        if unknown := found[level].keys() - {dimension.name for dimension in known[level]}:
+            raise CauserieError(f"{where}.{min(unknown)} is no dimension of this level")
+    return found
+
+
+def measured_statistic(numbers: Sequence[float]) -> Statistic:
+    """From an artifact, which may be anybody's."""
+    try:
+        mean, deviation = numbers
+    except (TypeError, ValueError) as error:
+        raise damaged("of the language model", error) from error
+    if not _is_valid(found := Statistic(mean, deviation)):
+        raise damaged("of the language model", ValueError(f"{found} is no statistic"))
     return found
 
 
@@ -48,6 +65,10 @@ def _statistic(value: Any, where: str) -> Statistic:
         found = Statistic(float(table["mean"]), float(table["deviation"]))
     except (KeyError, TypeError, ValueError, OverflowError):
         found = Statistic(math.nan, math.nan)
-    if not (math.isfinite(found.mean) and 0 < found.deviation < math.inf):
+    if not _is_valid(found):
         raise CauserieError(f"{where} must have a mean and a deviation above 0")
     return found
+
+
+def _is_valid(statistic: Statistic) -> bool:
+    return math.isfinite(statistic.mean) and 0 < statistic.deviation < math.inf

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from causerie.errors import CauserieError
+from causerie.graph.hops import MOST_HOPS
 from causerie.training.encoderconfig import EncoderConfig
 
 Interaction = Literal["cross", "towers"]
@@ -35,7 +36,7 @@ class GradeConfig(EncoderConfig):
     graph: str = "everyday"
     """The commonsense graph: its name or its folder."""
     graph_sha256: str | None = None
-    """Of the graph's description; training writes it, another graph is then refused."""
+    """Of the graph's files; training writes it, another graph is then refused."""
     graph_branch: bool = True
     """False: the ablation that sees utterances only."""
     hops: int = 2
@@ -67,6 +68,8 @@ class GradeConfig(EncoderConfig):
     def __post_init__(self) -> None:
         kinds = {"interaction": get_args(Interaction), "negatives": get_args(Negatives)}
         self.check(kinds, _LEAST)
+        if self.cap > MOST_HOPS:
+            raise CauserieError(f"cap is at most {MOST_HOPS}, not {self.cap}")
         if self.hops > self.cap:
             raise CauserieError(f"hops is at most cap ({self.cap}), not {self.hops}")
         if not (0 <= self.keep_edges <= 1 and 0 <= self.dropout < 1):

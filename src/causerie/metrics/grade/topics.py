@@ -11,8 +11,7 @@ import numpy as np
 
 from causerie.dialogue import Exchange
 from causerie.graph import Graph, Hops
-from causerie.graph.about import ABOUT
-from causerie.models.hashing import sha256
+from causerie.models.hashing import sha256_of_all
 from causerie.text.keywords import KeywordExtractor
 
 if TYPE_CHECKING:
@@ -70,8 +69,8 @@ class Topics:
 
     @property
     def sha256(self) -> str:
-        """Of what the graph says about itself: sources with their hashes, counts, version."""
-        return sha256(self.graph.folder / ABOUT)
+        """Of all of the graph's files that decide scores."""
+        return sha256_of_all(self.graph.files)
 
     def graphs(self, exchanges: Sequence[Exchange], history: int) -> list[TopicGraph]:
         """Of the response and the last `history` utterances before it, for each exchange."""

@@ -12,6 +12,7 @@ import torch
 
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
+from causerie.graph.graph import lasting_name
 from causerie.metrics.grade.config import HEAD, GradeConfig
 from causerie.metrics.grade.learning import (
     Example,
@@ -53,7 +54,8 @@ DRAWING = ("history", "negatives", "retrieved", "tuples", "seed")
 LIMITS = (
     "English, everyday conversation; other domains deserve training of their own.",
     "Sees the last utterances of the context only: what was said before them is unknown to it.",
-    "A response without keywords is judged by the utterances alone.",
+    "A response without keywords is judged by the utterances alone; in very long utterances hardly "
+    "any word is frequent enough to be one.",
     "Trained to rank, not to rate: differences between scores have no unit.",
 )
 
@@ -77,7 +79,11 @@ class Materials:
 def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
     """Draw tuples, learn to rank them, calibrate on validation data."""
     materials = prepare(engines, run)
-    config = replace(run.config, graph_sha256=materials.topics.sha256)
+    config = replace(
+        run.config,
+        graph=lasting_name(run.config.graph),
+        graph_sha256=materials.topics.sha256,
+    )
     scorer, progress = learn(materials, config, run.folder, resume=run.resume, watch=run.watch)
     return complete(engines, run, materials, scorer, progress.best_step)
 
