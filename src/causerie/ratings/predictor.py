@@ -13,7 +13,7 @@ import torch
 from causerie.errors import CauserieError
 from causerie.metrics.odes import CLASSES
 from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.ratings.examples import Example, masked
+from causerie.ratings.examples import Example, masked, split
 from causerie.ratings.features import FAST, Extractor, Feature, Floats, Kept, Standard, groups_of
 from causerie.ratings.models import CfLstm, ModelConfig, Neural, RatingModel, build
 from causerie.ratings.pairs import TurnPair
@@ -202,13 +202,15 @@ def new_models(options: FitOptions, features: int, engines: Engines) -> dict[str
 
 
 def fit_models(models: Mapping[str, RatingModel], examples: Sequence[Example], seed: int) -> None:
-    """Fit every target; whether a rating is low is tuned on masked dialogues too (3.3.3)."""
+    """Fit every target; whether a rating is low is tuned on masked dialogues too (3.3.3).
+
+    Dialogues are split once, so that prefixes of one are on the side on which it is.
+    """
+    train, held = split(examples, seed)
     for name, model in models.items():
-        model.fit(examples)
-        if name == "low" and isinstance(model, Neural):
-            more = masked(examples, seed)
-            if more:
-                model.fine_tune([*examples, *more])
+        model.fit(train, held)
+        if name == "low" and isinstance(model, Neural) and (more := masked(train, seed)):
+            model.fine_tune([*train, *more], [*held, *masked(held, seed)])
 
 
 def fit_predictor(
