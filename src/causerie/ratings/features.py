@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -98,6 +98,10 @@ class Valence(Group):
     name = "valence"
     features = (Feature("valence", "valence"),)
 
+    @cached_property
+    def signature(self) -> str:
+        return f"{self.name}({_hash('textblob', 'en', 'en-sentiment.xml')})"
+
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
         from textblob.en import sentiment
 
@@ -114,11 +118,16 @@ class Specificity(Group):
 
     name = "specificity"
     features = (Feature("specificity", "specificity"),)
+    _FILE = ("causerie", "graphs", "everyday", "frequencies.json")
+
+    @cached_property
+    def signature(self) -> str:
+        return f"{self.name}({_hash(*self._FILE)},{_hash('textblob', 'en', 'en-lexicon.txt')})"
 
     @cached_property
     def _frequencies(self) -> Frequencies:
-        folder = files("causerie").joinpath("graphs", "everyday")
-        return Frequencies.read(Path(str(folder.joinpath("frequencies.json"))))
+        package, *path = self._FILE
+        return Frequencies.read(Path(str(files(package).joinpath(*path))))
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -250,9 +259,12 @@ class Kept:
     """Values on disk, by what decides them: a group and the turns."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        with self._open() as connection, connection:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
+        with self._open() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB)")
 
     def get(self, keys: Iterable[str]) -> dict[str, bytes]:
@@ -266,14 +278,22 @@ class Kept:
         return found
 
     def put(self, values: dict[str, bytes]) -> None:
-        with self._open() as connection, connection:
+        with self._open() as connection:
             connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", values.items())
 
-    def _open(self) -> closing[sqlite3.Connection]:
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            return closing(sqlite3.connect(self._path, timeout=60))
+            with closing(sqlite3.connect(self._path, timeout=60)) as connection, connection:
+                yield connection
         except sqlite3.Error as error:
-            raise CauserieError(f"{self._path} cannot be used ({error}): remove it") from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> CauserieError:
+        return CauserieError(
+            f"{self._path} cannot keep what is measured ({error}): remove it, or choose another "
+            "file with --kept"
+        )
 
 
 CHUNK = 32
@@ -299,9 +319,12 @@ class Extractor:
     def _group(self, group: Group, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
         keys = [content_key(group.signature, pairs) for pairs in dialogues]
         known = self._kept.get(keys) if self._kept else {}
+        width = len(group.features)
         values = {
-            key: np.frombuffer(raw, dtype=np.float32).reshape(-1, len(group.features))
-            for key, raw in known.items()
+            key: np.frombuffer(known[key], dtype=np.float32).reshape(-1, width)
+            for key, pairs in zip(keys, dialogues, strict=True)
+            # What is not of the size that was written is damaged, and measured again.
+            if key in known and len(known[key]) == 4 * width * len(pairs)
         }
         new = {k: p for k, p in zip(keys, dialogues, strict=True) if k not in values}
         for chunk in _chunks(list(new.items()), CHUNK):
@@ -319,13 +342,18 @@ def content_key(signature: str, pairs: Sequence[TurnPair]) -> str:
     digest = hashlib.sha256(signature.encode())
     talks = {id(pair.response.dialogue): pair.response.dialogue for pair in pairs if pair.response}
     for dialogue in talks.values():
-        turns = [(turn.speaker, turn.role, turn.text) for turn in dialogue.turns]
-        digest.update(repr(turns).encode("utf-8", "replace"))
+        turns = [(turn.speaker, turn.role, turn.text, turn.references) for turn in dialogue.turns]
+        digest.update(repr((turns, dialogue.background)).encode("utf-8", "replace"))
     for pair in pairs:
         place = pair.response.turn if pair.response else None
         one = (pair.user, pair.before, place, sorted(pair.columns.items()))
         digest.update(repr(one).encode("utf-8", "replace"))
     return digest.hexdigest()
+
+
+def _hash(package: str, *path: str) -> str:
+    """Of a file that comes with a package and decides values."""
+    return hashlib.sha256(files(package).joinpath(*path).read_bytes()).hexdigest()
 
 
 def _chunks(
@@ -351,6 +379,12 @@ class Standard:
         rows = np.concatenate(dialogues).astype(np.float64)
         rows = np.where(np.isnan(rows), rules, rows)
         measured = (~np.isnan(rows)).sum(0)
+        for feature, count in zip(features, measured, strict=True):
+            if feature.source == COLUMNS and not count:
+                raise CauserieError(
+                    f"no turn has a number {feature.name!r}: leave it out of --columns, or name "
+                    f"whose it is where both sides have one, as in user.{feature.name}"
+                )
         total = np.maximum(measured, 1)
         mean = np.nansum(rows, 0) / total
         deviation = np.sqrt(np.nansum((rows - mean) ** 2, 0) / total)
