@@ -224,6 +224,71 @@ def test_a_saved_predictor_predicts_the_same(
     assert alone.rating == pytest.approx(alone.under[alone.treatment])
 
 
+def test_a_log_of_any_length_is_predicted_some_at_a_time(
+    log: RatedLog, fitted: RatingPredictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causerie.ratings.predictor.AT_ONCE", 4)
+    read = 0
+
+    def stream():  # type: ignore[no-untyped-def]
+        nonlocal read
+        for one in log.dialogues[:10]:
+            read += 1
+            yield one
+
+    expected = fitted.predict([one.pairs for one in log.dialogues[:10]])
+    found = fitted.predict_log(stream())
+    first = next(found)
+    assert read == 4
+    for (one, p), dialogue, whole in zip([first, *found], log.dialogues, expected, strict=False):
+        assert one is dialogue
+        assert p.rating == pytest.approx(whole.rating, rel=1e-5)
+    assert read == 10
+
+
+def test_a_predictor_is_transferred_to_more_treatments(
+    log: RatedLog, engines: Engines, names: tuple[str, ...], fitted: RatingPredictor
+) -> None:
+    raw = fitted.preparation.raw([one.pairs for one in log.dialogues])
+    strongest = np.argmax(np.concatenate([fitted.preparation.signals(r)[:, :13] for r in raw]), 1)
+    first = SIGNALS[int(np.bincount(strongest).argmax())]
+    rest = tuple(name for name in SIGNALS if name != first)
+    one = Treatments((rest,))
+    options = FitOptions(features=names, treatments=one, config=SMALL)
+    small, _ = fit_predictor(log.dialogues, engines, options)
+    two = Treatments((rest, (first,)))
+    larger = small.transferred(two, log.dialogues)
+    artifact = larger.artifact("", "")
+    again = RatingPredictor.of(artifact, engines).predict([d.pairs for d in log.dialogues])
+    assert {len(p.under) for p in again} == {3}
+    assert {p.treatment for p in again} == {0, 1, 2}
+    for changed in (Treatments((rest[1:], (first,))), Treatments(((first,), rest)), one):
+        with pytest.raises(CauserieError, match="1 known groups of signals come first"):
+            small.transferred(changed, log.dialogues)
+
+
+def test_statistics_of_other_features_are_refused(
+    fitted: RatingPredictor, engines: Engines
+) -> None:
+    artifact = fitted.artifact("", "")
+    short = {name: tensor[:-1] for name, tensor in artifact.statistics.items()}
+    with pytest.raises(CauserieError, match="its statistics are of other features"):
+        RatingPredictor.of(replace(artifact, statistics=short), engines)
+
+
+def test_folders_are_features_by_their_full_path(
+    odes_folder: Path, tiny_ranker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(odes_folder.parent)
+    (odes_folder.parent / "words").mkdir(exist_ok=True)
+    assert odes_folder.name == "odes"
+    assert chosen("./odes,words") == (str(odes_folder.resolve()), "words")
+    assert chosen("odes") == ("odes",)  # the metric
+    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.name}",)
+    monkeypatch.chdir(tiny_ranker.parent)
+    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.resolve()}",)
+
+
 def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor) -> None:
     said = ["hello", "hi there", "i hate this", "why", "stop", "really", "okay"]
     turns = [Turn(("bot", "user")[n % 2], text) for n, text in enumerate(said)]
@@ -406,7 +471,11 @@ def test_the_commands(
     features = ["--features", ",".join(names)]
     model = str(tmp_path / "ratings")
     run("fit", str(log_file), "--out", model, *features, *small, *kept)
-    assert "| cf-lstm | original treatments | inverted |" in load_artifact(model).card
+    card = load_artifact(model).card
+    assert "| cf-lstm | original treatments | inverted |" in card
+    assert "(λ): 0.1" in card
+    assert f"--encoder={tiny_bert}" in card
+    assert "SHA-256 " in card
     out = tmp_path / "predicted.jsonl"
     run("predict", str(log_file), "--model", model, "--out", str(out), *kept)
     rows = [json.loads(line) for line in out.read_text().splitlines()]

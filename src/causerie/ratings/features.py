@@ -23,6 +23,7 @@ from causerie import metrics
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 from causerie.metrics.odes import CLASSES, Odes, Utterance
+from causerie.models.artifact import artifact_folder, shipped
 from causerie.ratings.pairs import TurnPair
 from causerie.text import words
 from causerie.text.keywords import Frequencies
@@ -249,10 +250,20 @@ def groups_of(
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """`fast`, `all` and names of groups, separated by commas."""
+    """`fast`, `all` and names of groups, separated by commas; folders by their full path."""
     known = {"fast": FAST, "all": ALL}
     names = [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(dict.fromkeys(one for name in names for one in known.get(name, (name,))))
+    return tuple(dict.fromkeys(one for name in names for one in known.get(name, (_lasting(name),))))
+
+
+def _lasting(name: str) -> str:
+    """A name that means the same wherever a predictor is loaded."""
+    ranked, equals, model = name.partition("=")
+    if equals and Path(model).is_dir():
+        return f"{ranked}={Path(model).resolve()}"
+    if name in _OWN or name in metrics.names() or shipped(name) or not artifact_folder(name):
+        return name
+    return str(Path(name).resolve())
 
 
 class Kept:
