@@ -367,7 +367,7 @@ def test_a_treatment_that_never_occurs_is_refused() -> None:
 
 
 def test_what_cannot_be_fitted_is_one_line() -> None:
-    model = Lstm(target("rating"), SMALL, FEATURES)
+    model = Lstm(target("class"), SMALL, FEATURES)
     with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
         model.fit(examples(2), examples(1))
     with pytest.raises(CauserieError, match="rated dialogues only"):

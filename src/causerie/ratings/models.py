@@ -203,6 +203,7 @@ class Neural(RatingModel):
         """Turns a batch into vectors."""
 
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        check_examples(train, held)
         ratings = torch.tensor([one.rating for one in train])
         self.network.start.copy_(self.target.start(ratings))
         self._run(train, held, self.config.learning_rate)
@@ -216,7 +217,6 @@ class Neural(RatingModel):
             self.load(known)
 
     def _run(self, train: Sequence[Example], held: Sequence[Example], learning_rate: float) -> None:
-        check_examples(train, held)
         if self.heads > 1:
             check_treatments(train, self.heads)
         config = self.config
@@ -292,6 +292,7 @@ class CfLstm(Lstm):
         """The model for more treatments (3.3.4): new heads first, all else frozen; then all."""
         if treatments <= self.heads:
             raise CauserieError(f"this model has {self.heads} treatments already")
+        check_examples(train, held)
         larger = CfLstm(self.target, self.config, self.features, treatments)
         larger.network.load_state_dict(self.network.state_dict(), strict=False)
         new = tuple(f"heads.{t}." for t in range(self.heads, treatments))
