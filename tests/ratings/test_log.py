@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie import CauserieError, Dialogue, Turn
-from causerie.ratings.log import ReadOptions, read_log
+from causerie.ratings.log import ReadOptions, Skipped, read_log
 from causerie.ratings.pairs import turn_pairs
 from causerie.ratings.scale import five_class, is_low, to_scale
 
@@ -59,7 +59,8 @@ def test_every_run_of_turns_is_in_one_pair(sides: list[str]) -> None:
 def test_numbers_of_both_turns_are_columns() -> None:
     turns = (Turn("user", "a", features={"asr": 0.5}), Turn("bot", "b", features={"delay": 2.0}))
     (pair,) = turn_pairs(Dialogue("d", turns))
-    assert pair.columns == {"asr": 0.5, "delay": 2.0}
+    sides = {"user.asr": 0.5, "system.delay": 2.0}
+    assert pair.columns == {"asr": 0.5, "delay": 2.0, **sides}
 
 
 def test_who_is_the_system() -> None:
@@ -128,3 +129,28 @@ def test_a_log_of_which_nothing_can_be_used_is_one_line(tmp_path: Path) -> None:
     file = write(tmp_path / "log.jsonl", record("u:a s:b"), record("u:a s:b"))
     with pytest.raises(CauserieError, match=r"^no dialogue can be used: has no rating$"):
         read_log([file])
+
+
+def test_reasons_that_differ_in_values_alone_are_one() -> None:
+    skipped = Skipped()
+    for reason in (
+        "rating 7 is outside its scale, 1 to 5",
+        "rating -2.5 is outside its scale, 1 to 5",
+        "has no rating",
+        "has no rating",
+        "speaker 'x' may be the user",
+        "left out by bot=qc",
+    ):
+        skipped.add(reason)
+    assert skipped.reasons == {
+        "rating 7 is outside its scale, 1 to 5 (and the like)": 2,
+        "has no rating": 2,
+        "speaker 'x' may be the user": 1,
+        "left out by bot=qc": 1,
+    }
+
+
+@pytest.mark.parametrize("scale", [(1, float("inf")), (float("-inf"), 5), (1, float("nan"))])
+def test_a_scale_without_an_end_is_refused(scale: tuple[float, float]) -> None:
+    with pytest.raises(CauserieError, match="a scale goes from low to high"):
+        to_scale(3, scale)

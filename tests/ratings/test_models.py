@@ -13,17 +13,20 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from causerie import CauserieError, Engines, Settings
-from causerie.ratings.examples import Example, masked
+from causerie.ratings.examples import HELD_OUT, Example, masked, split
 from causerie.ratings.models import (
     MODELS,
     CfLstm,
+    Length,
     Lstm,
     ModelConfig,
+    Neural,
     RatingModel,
     build,
     deal,
 )
 from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
+from causerie.ratings.predictor import fit_models
 from causerie.ratings.targets import TARGETS, target
 
 FEATURES = 3
@@ -82,15 +85,19 @@ def network(heads: int) -> Outcomes:
 
 
 def test_each_head_learns_only_from_its_own_treatment() -> None:
-    net, batch = network(2), Batch.of([one for one in examples(30) if one.treatment == 1])
-    phi, outcomes = net(batch)
-    loss(phi, outcomes, batch, target("rating"), 1.0).backward()
-    norms = [
-        sum(float(p.grad.abs().sum()) for p in h.parameters() if p.grad is not None)
-        for h in net.heads
-    ]
-    assert norms[0] == 0
-    assert norms[1] > 0
+    def gradients(some: list[Example]) -> list[torch.Tensor]:
+        net, batch = network(2), Batch.of(some)
+        phi, outcomes = net(batch)
+        loss(phi, outcomes, batch, target("rating"), 1.0).backward()
+        return [torch.cat([p.grad.flatten() for p in h.parameters()]) for h in net.heads]
+
+    some = examples(30)
+    assert {one.treatment for one in some} == {0, 1}
+    changed = [one if one.treatment else replace(one, rating=6 - one.rating) for one in some]
+    (untreated, treated), (other, same) = gradients(some), gradients(changed)
+    assert float(treated.abs().sum()) > 0
+    torch.testing.assert_close(same, treated, rtol=0, atol=0)
+    assert not torch.allclose(other, untreated)
 
 
 def test_eq_5_by_hand() -> None:
@@ -99,7 +106,7 @@ def test_eq_5_by_hand() -> None:
         phi, outcomes = net(batch)
     treated = batch.treatments == 1
     errors = [
-        ((3 + outcomes[rows, t, 0] - batch.ratings[rows]) ** 2).mean()
+        ((outcomes[rows, t, 0] - batch.ratings[rows]) ** 2).mean()
         for t, rows in enumerate((~treated, treated))
     ]
     apart = transport(torch.cdist(phi[~treated], phi[treated]).numpy())
@@ -121,7 +128,11 @@ def test_targets_by_hand() -> None:
     classes = torch.eye(5)[[0, 2, 2, 4]] * 50
     assert TARGETS["class"].loss(classes, ratings) < 1e-6
     assert TARGETS["class"].prediction(classes).tolist() == [1, 3, 3, 5]
-    assert TARGETS["rating"].prediction(torch.tensor([[9.0], [-0.5]])).tolist() == [5.0, 2.5]
+    assert TARGETS["rating"].prediction(torch.tensor([[9.0], [2.5]])).tolist() == [5.0, 2.5]
+    assert TARGETS["rating"].start(ratings).tolist() == pytest.approx([2.85])
+    assert torch.sigmoid(TARGETS["low"].start(ratings)).tolist() == pytest.approx([0.5])
+    shares = torch.softmax(TARGETS["class"].start(ratings), 0)  # half a rating more in each class
+    assert shares.tolist() == pytest.approx(np.array([1.5, 0.5, 2.5, 0.5, 1.5]) / 6.5)
     with pytest.raises(CauserieError, match="unknown target"):
         target("stars")
 
@@ -145,7 +156,7 @@ def test_batches_have_every_treatment_and_every_example(
 def test_every_model_fits_predicts_and_is_restored(name: str, kind: str) -> None:
     some = examples(60)
     model = build(name, target(kind), SMALL, features=FEATURES)
-    model.fit(some)
+    model.fit(*split(some))
     found = model.predict(some)
     assert np.isfinite(found).all()
     low, high = {"rating": (1, 5), "low": (0, 1), "class": (1, 5)}[kind]
@@ -160,7 +171,7 @@ def test_the_transformer_reads_text(tiny_bert: Path) -> None:
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
     model = build("transformer", target("rating"), SMALL, features=FEATURES, engines=engines)
     some = examples(20)
-    model.fit(some)
+    model.fit(*split(some))
     said = [Example(one.features, one.treatments, ("bye",), one.rating) for one in some]
     assert not np.allclose(model.predict(some[:1]), model.predict(said[:1]))
 
@@ -177,7 +188,7 @@ def test_a_tuned_transformer_learns_its_encoder_too_and_is_restored(tiny_bert: P
     encoder = [name for name in fresh if name.startswith("body.encoder.")]
     assert encoder
     assert all("lora" in name for name in encoder)
-    model.fit(some)
+    model.fit(*split(some))
     assert any(not torch.equal(model.tensors()[name], fresh[name]) for name in encoder)
     again = built()
     again.load(model.tensors())
@@ -189,7 +200,7 @@ def test_a_tuned_transformer_learns_its_encoder_too_and_is_restored(tiny_bert: P
 def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
     config = ModelConfig(width=16, head=8, epochs=40, batch=32, dropout=0.0, patience=40)
     model = CfLstm(target("rating"), config, FEATURES)
-    model.fit(examples(400))
+    model.fit(*split(examples(400)))
     fresh = examples(200, seed=1)
     outcomes = model.outcomes(fresh)
     assert np.corrcoef(model.predict(fresh), [one.rating for one in fresh])[0, 1] > 0.7
@@ -197,45 +208,171 @@ def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
 
 
 def test_transfer_trains_new_heads_first_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, more = CfLstm(target("rating"), SMALL, FEATURES), examples(60, treatments=3)
-    model.fit(examples(60))
+    model, more = CfLstm(target("rating"), SMALL, FEATURES), split(examples(60, treatments=3))
+    model.fit(*split(examples(60)))
     learned = model.tensors()
     with monkeypatch.context() as patch:
-        patch.setattr(CfLstm, "fine_tune", lambda self, some: None)
-        added = model.transferred(3, more)
+        patch.setattr(CfLstm, "fine_tune", lambda *arguments: None)
+        added = model.transferred(3, *more)
     fresh = CfLstm(target("rating"), SMALL, FEATURES, 3).tensors()
     for name, tensor in added.tensors().items():
         if name in learned:
             torch.testing.assert_close(tensor, learned[name])
         else:
             assert not torch.equal(tensor, fresh[name])
-    assert added.outcomes(more[:3]).shape == (3, 3)
-    tuned = model.transferred(3, more).tensors()
+    assert added.outcomes(more[0][:3]).shape == (3, 3)
+    tuned = model.transferred(3, *more).tensors()
     assert any(not torch.equal(tuned[name], learned[name]) for name in learned)
     with pytest.raises(CauserieError, match="has 2 treatments already"):
-        model.transferred(2, more)
+        model.transferred(2, *more)
+    with pytest.raises(CauserieError, match="in which a signal of treatment 2 fired"):
+        model.transferred(3, *split(examples(60)))
 
 
-def test_masking_makes_low_prefixes_and_as_many_good_ones_of_their_lengths() -> None:
-    def one(pairs: int, fired: list[int], rating: float) -> Example:
-        treatments = np.zeros(pairs, dtype=np.int64)
-        treatments[fired] = 1
-        return Example(np.zeros((pairs, 1), np.float32), treatments, ("",) * pairs, rating)
+def one(pairs: int, fired: list[int], rating: float) -> Example:
+    treatments = np.zeros(pairs, dtype=np.int64)
+    treatments[fired] = 1
+    return Example(np.zeros((pairs, 1), np.float32), treatments, ("",) * pairs, rating)
 
-    low, good, short = one(6, [1, 3, 5], 2.0), one(9, [], 5.0), one(2, [], 4.0)
+
+def test_masking_cuts_dialogues_of_every_rating_at_signals_and_others_there_too() -> None:
+    low, good, short = one(6, [1, 3, 5], 2.0), one(9, [4], 5.0), one(2, [0], 4.0)
     made = masked([low, good, short])
-    assert [(m.pairs, m.rating) for m in made] == [(2, 2.0), (2, 5.0), (4, 2.0), (4, 5.0)]
-    assert [m.treatment for m in made] == [1, 0, 1, 0]
-    assert masked([low, short]) == []  # nothing well-rated is long enough
+    signals, beside = made[::2], made[1::2]
+    possible = {(2, 2.0), (4, 2.0), (5, 5.0), (1, 4.0)}
+    assert len(set(possible) & {(m.pairs, m.rating) for m in signals}) == len(signals) == 3
+    assert all(m.treatments[-1] == 1 for m in signals)
+    assert [m.pairs for m in beside] == [m.pairs for m in signals]
+    assert all(m.rating in (2.0, 5.0) for m in beside if m.pairs > 1)  # the short one has no more
+    assert masked([one(6, [5], 2.0), one(4, [], 5.0)]) == []  # nothing to mask after the signal
+
+
+@pytest.mark.parametrize("low_if_fired", [0.2, 0.6])
+def test_masked_prefixes_are_as_often_low_as_dialogues_that_begin_so(low_if_fired: float) -> None:
+    rng = np.random.default_rng(0)
+    some = []
+    for _ in range(4000):
+        fired = np.flatnonzero(rng.random(rng.integers(3, 9)) < 0.15).tolist()
+        pairs = max([2, *(place + 2 for place in fired)])
+        some.append(
+            one(pairs, fired, 2.0 if rng.random() < (low_if_fired if fired else 0.2) else 4.0)
+        )
+
+    def share(chosen: list[Example]) -> float:
+        return float(np.mean([m.rating < 3 for m in chosen]))
+
+    made = masked(some)
+    assert share(made[::2]) == pytest.approx(low_if_fired, abs=0.03)
+    for pairs in (1, 2, 3):
+        begin = share([m for m in some if m.pairs > pairs])
+        assert share([m for m in made[1::2] if m.pairs == pairs]) == pytest.approx(begin, abs=0.06)
+
+
+@given(st.integers(8, 60), st.integers(0, 9))
+@settings(deadline=None, max_examples=30)
+def test_a_split_has_every_dialogue_once_and_every_treatment_on_either_side(
+    count: int, seed: int
+) -> None:
+    some = examples(count, seed, treatments=3)
+    train, held = split(some, seed)
+    assert {id(m) for m in train} | {id(m) for m in held} == {id(m) for m in some}
+    assert len(train) + len(held) == count
+    assert len(held) == count // HELD_OUT
+    for treatment in range(3):
+        group = sum(m.treatment == treatment for m in some)
+        inside = sum(m.treatment == treatment for m in held)
+        assert abs(inside - group / HELD_OUT) < 1
+
+
+def test_prefixes_are_on_the_side_of_their_dialogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [replace(m, texts=(f"{n}",) * m.pairs) for n, m in enumerate(examples(60))]
+    sides: list[tuple[set[str], set[str]]] = []
+
+    def seen(self: Neural, train: list[Example], held: list[Example], *rate: float) -> None:
+        sides.append(({m.texts[0] for m in train}, {m.texts[0] for m in held}))
+
+    monkeypatch.setattr(Neural, "_run", seen)
+    model = build("lstm", target("low"), SMALL, features=FEATURES)
+    fit_models({"low": model}, some, 0)
+    (train, held), (tuned, told) = sides
+    assert not train & held
+    assert (tuned, told) == (train, held)
+
+
+def test_tuning_that_does_not_help_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, held = split(examples(60))
+    model = Lstm(target("rating"), SMALL, FEATURES)
+    model.fit(train, held)
+    learned = {name: tensor.clone() for name, tensor in model.tensors().items()}
+    wrong = [replace(m, rating=6 - m.rating) for m in train]
+    model.fine_tune([*wrong] * 5, held)
+    for name, tensor in model.tensors().items():
+        torch.testing.assert_close(tensor, learned[name])
+
+
+def test_length_is_the_best_line() -> None:
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(1, 40, 300)
+    x = np.log1p(pairs)
+    ratings = np.clip(1 + 0.8 * x + 0.3 * rng.standard_normal(300), 1, 5)
+    some = [one(int(n), [], float(r)) for n, r in zip(pairs, ratings, strict=True)]
+    model = Length(target("rating"), SMALL)
+    model.fit(*split(some))
+    line = np.polyval(np.polyfit(x, ratings, 1), x).clip(1, 5)
+    np.testing.assert_allclose(model.predict(some), line, atol=1e-3)
+
+    def cost(weights: np.ndarray) -> float:
+        z = weights[0] + weights[1] * x
+        return float(np.mean(np.logaddexp(0, z) - z * (ratings < 3)))
+
+    best = optimize.minimize(cost, np.zeros(2), method="Nelder-Mead", tol=1e-10).x
+    low = Length(target("low"), SMALL)
+    low.fit(*split(some))
+    np.testing.assert_allclose(
+        low.predict(some), 1 / (1 + np.exp(-best[0] - best[1] * x)), atol=1e-3
+    )
+    five = Length(target("class"), SMALL)
+    five.fit(*split(some))
+    assert np.corrcoef(five.predict(some), ratings)[0, 1] > 0.8
+    never = [replace(m, rating=5.0) for m in some]
+    low.fit(*split(never))
+    assert low.predict(never).max() < 1e-3
+
+
+def test_a_network_starts_from_the_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Neural, "_run", lambda *arguments: None)
+    some = examples(60)
+    mean = np.mean([m.rating for m in split(some)[0]])
+    for name in ("mlp", "lstm", "cf-lstm"):
+        model = build(name, target("rating"), SMALL, features=FEATURES)
+        model.fit(*split(some))
+        assert np.abs(model.outcomes(some) - mean).max() < 1.0
+        assert np.abs(model.outcomes(some).mean() - mean) < 0.5
+
+
+def test_a_model_leaves_the_random_numbers_of_others_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    Lstm(target("rating"), SMALL, FEATURES)
+    torch.testing.assert_close(torch.rand(3), expected)
+
+
+def test_a_treatment_that_never_occurs_is_refused() -> None:
+    model = CfLstm(target("rating"), SMALL, FEATURES)
+    some = examples(60)
+    for treatment, line in ((0, "in which a signal of treatment 1 fired"), (1, "no signal fired")):
+        with pytest.raises(CauserieError, match=line):
+            model.fit(*split([m for m in some if m.treatment == treatment]))
 
 
 def test_what_cannot_be_fitted_is_one_line() -> None:
-    model = Lstm(target("rating"), SMALL, FEATURES)
+    model = Lstm(target("class"), SMALL, FEATURES)
     with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
-        model.fit(examples(3))
+        model.fit(examples(2), examples(1))
     with pytest.raises(CauserieError, match="rated dialogues only"):
         model.fit(
-            [*examples(9), Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
+            examples(9), [Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
         )
     with pytest.raises(CauserieError, match="unknown model 'gru'"):
         build("gru", target("rating"), SMALL, features=1)

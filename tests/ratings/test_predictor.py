@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,17 @@ from typer.testing import CliRunner
 
 from causerie import CauserieError, Dialogue, Engines, Turn, load
 from causerie.cli import app
-from causerie.metrics.odes import CLASSES, Odes, Utterance
+from causerie.metrics.odes import CLASSES, SIGNALS, Odes, Utterance
 from causerie.models.artifact import load_artifact
-from causerie.ratings.evaluate import folds_of
+from causerie.ratings.evaluate import (
+    Held,
+    _held_out,
+    _quality,
+    _within,
+    evaluation_markdown,
+    folds_of,
+    pairs_seen,
+)
 from causerie.ratings.features import (
     ALL,
     FAST,
@@ -28,6 +37,7 @@ from causerie.ratings.features import (
     Valence,
     Words,
     chosen,
+    content_key,
     groups_of,
 )  # fmt: skip
 from causerie.ratings.log import RatedLog, read_log
@@ -76,8 +86,26 @@ def test_groups_by_hand() -> None:
 
 def test_numbers_of_the_caller_are_features() -> None:
     pairs = pairs_of("hi", "hello", columns={"asr": 0.25})
-    assert Columns(["asr", "pitch"]).measure(pairs)[0].tolist()[0] == 0.25
-    assert math.isnan(Columns(["asr", "pitch"]).measure(pairs)[0, 1])
+    known, unknown = Columns(["user.asr", "pitch"]).measure(pairs)[0].tolist()
+    assert known == 0.25
+    assert math.isnan(unknown)
+
+
+def test_numbers_of_both_sides_are_kept_apart_and_averaged_over_a_side() -> None:
+    turns = [
+        Turn("user", "hi", features={"asr": 0.2, "pitch": 5}),
+        Turn("user", "you", features={"asr": 0.6}),
+        Turn("bot", "hello", features={"asr": 0.9, "pause": 2}),
+    ]
+    (pair,) = turn_pairs(Dialogue("d", tuple(turns)))
+    sides = {"user.asr": 0.4, "user.pitch": 5, "system.asr": 0.9, "system.pause": 2}
+    assert pair.columns == pytest.approx({**sides, "pitch": 5, "pause": 2})
+
+
+def test_a_number_that_no_turn_has_is_one_line() -> None:
+    group = Columns(["asr"])
+    with pytest.raises(CauserieError, match=r"no turn has a number 'asr': .* user.asr"):
+        Standard.of(group.features, [group.measure(pairs_of("hi", "hello"))])
 
 
 def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> None:
@@ -141,6 +169,22 @@ def test_features_are_measured_once(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again[1], first[0])
     Extractor([Counting()], kept)([pairs_of("a", "b", "c!", "d")])
     assert Counting.calls == 6
+    kept.put({content_key(Counting().signature, one): b"damaged"})
+    np.testing.assert_array_equal(Extractor([Counting()], kept)([one])[0], first[0])
+    assert Counting.calls == 8
+
+
+def test_references_and_background_decide_what_was_measured() -> None:
+    turns = (Turn("user", "hi"), Turn("bot", "hello"))
+    answered = (turns[0], Turn("bot", "hello", references=("good day",)))
+    talks = [Dialogue("d", turns), Dialogue("d", answered), Dialogue("d", turns, background=("a",))]
+    assert len({content_key("group", turn_pairs(talk)) for talk in talks}) == 3
+
+
+def test_groups_that_read_a_file_sign_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [Valence().signature, Specificity().signature]
+    monkeypatch.setattr("causerie.ratings.features._hash", lambda *path: "other")
+    assert not set(before) & {Valence().signature, Specificity().signature}
 
 
 def test_a_file_that_cannot_keep_anything_is_one_line(tmp_path: Path) -> None:
@@ -180,6 +224,74 @@ def test_a_saved_predictor_predicts_the_same(
     assert alone.rating == pytest.approx(alone.under[alone.treatment])
 
 
+def test_a_log_of_any_length_is_predicted_some_at_a_time(
+    log: RatedLog, fitted: RatingPredictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causerie.ratings.predictor.AT_ONCE", 4)
+    read = 0
+
+    def stream():  # type: ignore[no-untyped-def]
+        nonlocal read
+        for one in log.dialogues[:10]:
+            read += 1
+            yield one
+
+    expected = fitted.predict([one.pairs for one in log.dialogues[:10]])
+    found = fitted.predict_log(stream())
+    first = next(found)
+    assert read == 4
+    for (one, p), dialogue, whole in zip([first, *found], log.dialogues, expected, strict=False):
+        assert one is dialogue
+        assert p.rating == pytest.approx(whole.rating, rel=1e-5)
+    assert read == 10
+
+
+def test_a_predictor_is_transferred_to_more_treatments(
+    log: RatedLog, engines: Engines, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"awful": "insult", "bad": "critique"}
+
+    def by_word(self: Odes, some: list[Utterance]) -> np.ndarray:
+        return np.array([[told.get(u.text.split()[0]) == name for name in CLASSES] for u in some])
+
+    monkeypatch.setattr(Odes, "probabilities", by_word)
+    one = Treatments((("insult", "stop_request"),))
+    options = FitOptions(features=names, treatments=one, config=SMALL)
+    small, _ = fit_predictor(log.dialogues, engines, options)
+    two = Treatments((*one.groups, ("critique",)))
+    larger = small.transferred(two, log.dialogues)
+    artifact = larger.artifact("", "")
+    again = RatingPredictor.of(artifact, engines).predict([d.pairs for d in log.dialogues])
+    assert {len(p.under) for p in again} == {3}
+    assert {p.treatment for p in again} == {0, 1, 2}
+    fewer, swapped = (("insult",), ("critique",)), (("critique",), *one.groups)
+    for changed in (Treatments(fewer), Treatments(swapped), one):
+        with pytest.raises(CauserieError, match="1 known groups of signals come first"):
+            small.transferred(changed, log.dialogues)
+
+
+def test_statistics_of_other_features_are_refused(
+    fitted: RatingPredictor, engines: Engines
+) -> None:
+    artifact = fitted.artifact("", "")
+    short = {name: tensor[:-1] for name, tensor in artifact.statistics.items()}
+    with pytest.raises(CauserieError, match="its statistics are of other features"):
+        RatingPredictor.of(replace(artifact, statistics=short), engines)
+
+
+def test_folders_are_features_by_their_full_path(
+    odes_folder: Path, tiny_ranker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(odes_folder.parent)
+    (odes_folder.parent / "words").mkdir(exist_ok=True)
+    assert odes_folder.name == "odes"
+    assert chosen("./odes,words") == (str(odes_folder.resolve()), "words")
+    assert chosen("odes") == ("odes",)  # the metric
+    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.name}",)
+    monkeypatch.chdir(tiny_ranker.parent)
+    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.resolve()}",)
+
+
 def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor) -> None:
     said = ["hello", "hi there", "i hate this", "why", "stop", "really", "okay"]
     turns = [Turn(("bot", "user")[n % 2], text) for n, text in enumerate(said)]
@@ -190,7 +302,6 @@ def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor)
         (whole,) = fitted.predict([pairs])
         assert reading.rating == pytest.approx(whole.rating, rel=1e-4)
         assert reading.low == pytest.approx(whole.low, rel=1e-4)
-        assert set(reading.signals) <= set(whole.signals)
         assert reading.alarm == (reading.low > 0.5)
         assert 0 < reading.feature_seconds <= reading.seconds
         if turn.speaker == "bot":
@@ -207,6 +318,23 @@ def test_the_monitor_bears_one_side_alone(fitted: RatingPredictor, speaker: str)
     assert all(1 <= one.rating <= 5 and 0 <= one.low <= 1 for one in readings)
 
 
+def test_the_monitor_names_the_signals_of_the_turn_that_fires_them(
+    log: RatedLog, fitted: RatingPredictor
+) -> None:
+    named = 0
+    for one in log.dialogues[:20]:
+        monitor = RatingMonitor(fitted)
+        rows = fitted.preparation.signals(fitted.preparation.raw([one.pairs])[0])
+        expected = [
+            tuple(name for name, p in zip(SIGNALS, row, strict=False) if p > 0.5) for row in rows
+        ]
+        readings = [monitor.update(turn) for turn in one.dialogue.turns]
+        assert [reading.signals for reading in readings[::2]] == expected
+        assert all(reading.signals == () for reading in readings[1::2])
+        named += sum(map(bool, expected))
+    assert named
+
+
 def test_folds_keep_bots_together(log: RatedLog) -> None:
     fold = folds_of(log.dialogues, 0, by_bot=True)
     by_bot = {one.bot: set() for one in log.dialogues}
@@ -215,6 +343,90 @@ def test_folds_keep_bots_together(log: RatedLog) -> None:
     assert sorted(map(len, by_bot.values())) == [1, 1, 1]
     assert len(set(folds_of(log.dialogues, 0).tolist())) == 5
     assert (folds_of(log.dialogues, 0) != folds_of(log.dialogues, 1)).any()
+
+
+def test_a_fold_is_not_seen_by_what_predicts_it(
+    log: RatedLog, engines: Engines, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extractor = Extractor(groups_of(names, engines))
+    raw = extractor([one.pairs for one in log.dialogues])
+    fold = folds_of(log.dialogues, 0)
+    means: list[np.ndarray] = []
+    of = Standard.of
+
+    def seen(*arguments):  # type: ignore[no-untyped-def]
+        means.append(of(*arguments).mean)
+        return of(*arguments)
+
+    monkeypatch.setattr(Standard, "of", seen)
+    options = FitOptions(model="mlp", features=names, config=SMALL)
+
+    def run(dialogues, rows):  # type: ignore[no-untyped-def]
+        return _held_out(dialogues, rows, fold, extractor, engines, options).values
+
+    first = run(log.dialogues, raw)
+    inside = fold == 0
+    told = [
+        replace(one, rating=6 - (one.rating or 0)) if here else one
+        for one, here in zip(log.dialogues, inside, strict=True)
+    ]
+    changed = run(told, raw)
+    np.testing.assert_array_equal(changed[inside], first[inside])
+    assert not np.allclose(changed[~inside], first[~inside])
+    means.clear()
+    run(log.dialogues, [9 * one if here else one for one, here in zip(raw, inside, strict=True)])
+    scaled = means.copy()
+    means.clear()
+    run(log.dialogues, raw)
+    np.testing.assert_array_equal(scaled[0], means[0])
+    assert not np.allclose(scaled[1], means[1])
+
+
+def test_quality_by_hand(log: RatedLog) -> None:
+    some = log.dialogues[:40]
+    ratings = np.array([one.rating for one in some], dtype=np.float64)
+    fold = np.arange(40) % 4
+    rng = np.random.default_rng(0)
+    under = 1 + 4 * rng.random((40, 2))
+    had = rng.integers(2, size=40)
+    early = rng.random((40, 3))
+    held = Held(np.column_stack([under[range(40), had], early[:, 0], ratings // 1, early, under]))
+    found = _quality(held, some, ratings, had, fold)
+
+    def within(predicted: np.ndarray) -> list[float]:
+        parts = [(predicted[fold == n], ratings[fold == n]) for n in range(4)]
+        return [float(np.corrcoef(*part)[0, 1]) for part in parts]
+
+    assert found.correlations.individual == pytest.approx(within(held.rating))
+    assert found.inverted is not None
+    assert found.inverted.individual == pytest.approx(within(under[range(40), 1 - had]))
+    assert found.five == 1.0
+    low = ratings < 3
+    warning = found.warnings[1]
+    assert warning.seen == 0.5
+    assert warning.brier == pytest.approx(np.mean((early[:, 1] - low) ** 2))
+    areas = []
+    for n in range(4):
+        pairs = [
+            (early[i, 1], early[j, 1])
+            for i in np.flatnonzero(low & (fold == n))
+            for j in np.flatnonzero(~low & (fold == n))
+        ]
+        areas.append(np.mean([a > b for a, b in pairs]))
+    assert warning.auc == pytest.approx(np.mean(areas))
+    alarmed = early[:, 1] > 0.5
+    assert warning.caught == pytest.approx((alarmed & low).sum() / low.sum())
+    assert warning.false == pytest.approx((alarmed & ~low).sum() / (~low).sum())
+    left = [len(one.pairs) - len(one.pairs) // 2 for one in some]
+    assert warning.ahead == pytest.approx(np.mean(np.array(left)[alarmed & low]))
+    assert (pairs_seen(1, 0.25), pairs_seen(3, 0.75), pairs_seen(8, 0.25)) == (1, 2, 2)
+
+
+def test_folds_without_a_correlation_are_counted() -> None:
+    nan = math.nan
+    assert _within([(nan, nan), (nan, nan)]) == "–"
+    assert _within([(None, None)]) == "too few days"
+    assert _within([(0.2, nan, 0.4), (0.5, 0.7, 0.6)]) == "0.450 ± 0.150 (1 of 6 folds left out)"
 
 
 def test_a_cross_validation_goes_on_where_it_was_stopped(
@@ -244,11 +456,16 @@ def test_a_cross_validation_goes_on_where_it_was_stopped(
     assert fits == ["mean"] * 5 + ["cf-lstm"] * 5
     again = run("cf-lstm", "length")
     assert fits[10:] == ["length"] * 5
-    assert again.models["cf-lstm"] == first.models["cf-lstm"]
+    assert evaluation_markdown("", replace(again, models={"cf-lstm": again.models["cf-lstm"]})) == (
+        evaluation_markdown("", replace(first, models={"cf-lstm": first.models["cf-lstm"]}))
+    )
     assert again.models["cf-lstm"][0].heads is not None
     assert again.models["length"][0].heads is None
     run("cf-lstm", by_bot=True)
     assert fits[15:] == ["cf-lstm"] * 3
+    monkeypatch.setattr(kept, "get", lambda keys: dict.fromkeys(keys, b"damaged!"))
+    run("mean")
+    assert fits[18:] == ["mean"] * 5
 
 
 def test_the_commands(
@@ -265,7 +482,11 @@ def test_the_commands(
     features = ["--features", ",".join(names)]
     model = str(tmp_path / "ratings")
     run("fit", str(log_file), "--out", model, *features, *small, *kept)
-    assert "| cf-lstm | original treatments | inverted |" in load_artifact(model).card
+    card = load_artifact(model).card
+    assert "| cf-lstm | original treatments | inverted |" in card
+    assert "(λ): 0.1" in card
+    assert f"--encoder={tiny_bert}" in card
+    assert "SHA-256 " in card
     out = tmp_path / "predicted.jsonl"
     run("predict", str(log_file), "--model", model, "--out", str(out), *kept)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -275,7 +496,8 @@ def test_the_commands(
         "evaluate", str(log_file), "--models", "mean,mlp,cf-lstm", "--seeds", "1",
         *features, *small, *kept,
     )  # fmt: skip
-    assert "| mean | – |" in table
+    assert "| mean | – | – | – |" in table
+    assert "| mean | 25% | 0.500" in table
     assert "| cf-lstm | original treatments | inverted |" in table
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from causerie.ratings.trend import TOO_FEW, chart, figure, trend
+from causerie.ratings.trend import NO_VARIATION, TOO_FEW, chart, figure, trend
 
 START = date(2026, 3, 1)
 
@@ -62,6 +62,26 @@ def test_dialogues_that_nobody_rated_count_among_predictions() -> None:
     assert found.daily is None  # one day with both
     week = trend([on(n) for n in range(7)], [nan] * 6 + [3.0], [2.0] * 6 + [3.0]).days[-1]
     assert (week.rating_week, week.predicted_week) == (3.0, pytest.approx(15 / 7))
+
+
+def test_ratings_are_correlated_with_the_predictions_of_rated_dialogues() -> None:
+    days = [on(n) for n in range(9)] * 2
+    rng = Random(1)
+    rated = [1 + 4 * rng.random() for _ in range(9)]
+    predicted = [1 + 4 * rng.random() for _ in range(9)]
+    unrated = [1 + 4 * rng.random() for _ in range(9)]
+    found = trend(days, rated + [float("nan")] * 9, predicted + unrated)
+    assert found.daily == pytest.approx(np.corrcoef(rated, predicted)[0, 1])
+    weeks = [[np.mean(one[n : n + 7]) for n in range(3)] for one in (rated, predicted)]
+    assert found.weekly == pytest.approx(np.corrcoef(*weeks)[0, 1])
+    assert found.days[0].predicted == pytest.approx((predicted[0] + unrated[0]) / 2)
+
+
+def test_what_does_not_vary_is_not_called_too_few_days() -> None:
+    found = trend([on(n) for n in range(5)], [1.0, 2.0, 3.0, 4.0, 5.0], [3.0] * 5)
+    assert found.daily is not None
+    assert figure(found.daily) == NO_VARIATION
+    assert figure(found.weekly) == TOO_FEW
 
 
 def test_nothing_dated_has_no_trend() -> None:

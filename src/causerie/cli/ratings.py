@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -109,7 +110,8 @@ def fit(
     from causerie.ratings.evaluate import LEAST, evaluation_markdown
     from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.features import Extractor, chosen, groups_of
-    from causerie.ratings.models import ModelConfig
+    from causerie.ratings.log import LEAST_PAIRS
+    from causerie.ratings.models import CfLstm, ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
 
     out = out.resolve()
@@ -128,16 +130,24 @@ def fit(
                 ("mean", model), seeds=1, kept=known, watch=watch,
             )  # fmt: skip
         results = evaluation_markdown("Cross-validated", found)
+    given = {
+        "columns": columns, "scale": scale, "system": system, "limit": limit,
+        "least": "" if least == LEAST_PAIRS else least,
+        "encoder": "" if encoder == "default" else encoder, "lm": "" if lm == "default" else lm,
+    }  # fmt: skip
     recipe = shlex.join(
         ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
         + ["--features", features, *(f"--set={one}" for one in set_ or [])]
-        + ["--seed", str(seed), *(["--limit", str(limit)] if limit else [])]
+        + ["--seed", str(seed), *(f"--{name}={value}" for name, value in given.items() if value)]
         + [f"--without={one}" for one in without or []]
     )
+    weight = f"Weight of the Wasserstein distance (λ): {config.wasserstein:g}\n"
     card = "\n".join(
         [
             f"# ratings\n\n{model} on {len(read.dialogues):,} rated dialogues.\n",
             f"Licence of the data: {licence}\n\n```\n{recipe}\n```\n",
+            f"Encoder: {engines.encoder.name}, SHA-256 {engines.encoder.sha256}\n",
+            *([weight] if model == CfLstm.name else []),
             results,
             "Ratings of other users and bots may differ: evaluate before trusting.\n",
         ]
@@ -174,15 +184,15 @@ def predict(
     Example: `causerie ratings predict chats.jsonl --out predicted.csv`
     """
     from causerie.io import check_table_path, write_table
+    from causerie.ratings.log import Skipped, usable
     from causerie.ratings.predictor import RatingPredictor
 
     if out:
         check_table_path(out)
-    read = _read(log, scale, system, None, least, rated=False)
+    wanted, skipped = _wanted(scale, system, None, least, rated=False), Skipped()
     engines = _engines(encoder, lm, threads, models_dir, offline)
     predictor = RatingPredictor.load(model, engines, _kept(kept))
-    found = predictor.predict([one.pairs for one in read.dialogues])
-    rows = [
+    rows = (
         {
             "dialogue_id": one.dialogue.id,
             "rating": one.rating,
@@ -192,8 +202,8 @@ def predict(
             "without_signal": round(p.under[0], 4) if p.under else None,
             "signals": " ".join(p.signals),
         }
-        for one, p in zip(read.dialogues, found, strict=True)
-    ]
+        for one, p in predictor.predict_log(usable(log, wanted, skipped))
+    )
     if out:
         types = {"dialogue_id": str, "class": int, "signals": str}
         columns = ("dialogue_id", "rating", "predicted", "low", "class", "without_signal")
@@ -201,7 +211,8 @@ def predict(
     else:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
-    if read.skipped:
+    _say_skipped(skipped.reasons)
+    if skipped.reasons:
         raise typer.Exit(1)
 
 
@@ -354,16 +365,20 @@ def trend(
     """
     from causerie.cli.console import say
     from causerie.io import write_whole
-    from causerie.ratings.predictor import RatingPredictor, ratings_of
+    from causerie.ratings.log import Skipped, usable
+    from causerie.ratings.predictor import RatingPredictor
     from causerie.ratings.trend import chart, trend_markdown
     from causerie.ratings.trend import trend as averages
 
-    read = _read(log, scale, system, without, least, rated=False)
+    wanted, skipped = _wanted(scale, system, without, least, rated=False), Skipped()
     engines = _engines(encoder, lm, threads, models_dir, offline)
     predictor = RatingPredictor.load(model, engines, _kept(kept))
-    predicted = [p.rating for p in predictor.predict([one.pairs for one in read.dialogues])]
-    days = [one.day for one in read.dialogues]
-    found = averages(days, ratings_of(read.dialogues).tolist(), predicted)
+    rows = [
+        (one.day, float("nan") if one.rating is None else one.rating, p.rating)
+        for one, p in predictor.predict_log(usable(log, wanted, skipped))
+    ]
+    _say_skipped(skipped.reasons)
+    found = averages(*zip(*rows, strict=True))
     if not found.days:
         raise CauserieError("no dialogue has a date: there is no trend to show")
     text = trend_markdown(found)
@@ -456,22 +471,33 @@ def _read(
     without: list[str] | None,
     least: int,
     *,
-    rated: bool = True,
     limit: int | None = None,
     seed: int = 0,
 ) -> RatedLog:
     """The usable dialogues; what was left out is said, a line per reason."""
     from dataclasses import replace
 
-    from causerie.cli.console import say
-    from causerie.ratings.log import ReadOptions, read_log
+    from causerie.ratings.log import read_log
     from causerie.training.corpus import sample
 
-    wanted: ReadOptions = ReadOptions(_scale(scale), system, least, _fields(without or []), rated)
-    read = read_log(log, wanted)
-    for why, count in sorted(read.skipped.items()):
-        say(f"left out {count:,}: {why}")
+    read = read_log(log, _wanted(scale, system, without, least))
+    _say_skipped(read.skipped)
     return replace(read, dialogues=tuple(sample(read.dialogues, limit, seed)))
+
+
+def _wanted(
+    scale: str | None, system: str | None, without: list[str] | None, least: int, rated: bool = True
+) -> ReadOptions:
+    from causerie.ratings.log import ReadOptions
+
+    return ReadOptions(_scale(scale), system, least, _fields(without or []), rated)
+
+
+def _say_skipped(reasons: Mapping[str, int]) -> None:
+    from causerie.cli.console import say
+
+    for why, count in sorted(reasons.items()):
+        say(f"left out {count:,}: {why}")
 
 
 def _scale(text: str | None) -> tuple[float, float] | None:

@@ -283,15 +283,9 @@ class HeadsEffect:
     """Mean squared error of the outcome that happened."""
     counterfactual_gap: float
     """Mean squared difference of the two outcomes."""
-    correlation: float
-    """Pearson, of predictions and ratings, within folds."""
-    inverted: float
-    """The same with all treatments inverted (table 3)."""
 
 
-def heads_effect(
-    outcomes: Array, treatments: NDArray[np.int64], ratings: Array, fold: NDArray[np.int64]
-) -> HeadsEffect:
+def heads_effect(outcomes: Array, treatments: NDArray[np.int64], ratings: Array) -> HeadsEffect:
     """From outcomes under no treatment and under one, (dialogues, 2)."""
     if outcomes.shape[1] != 2:
         raise CauserieError("the difference of heads is between two: fit a cf-lstm of two")
@@ -302,16 +296,7 @@ def heads_effect(
         float((under - without).mean()),
         float(((happened - ratings) ** 2).mean()),
         float(((happened - other) ** 2).mean()),
-        within_folds(happened, ratings, fold),
-        within_folds(other, ratings, fold),
     )
-
-
-def within_folds(predicted: Array, ratings: Array, fold: NDArray[np.int64]) -> float:
-    """Pearson correlation within a fold, averaged over folds: between folds, predictions differ
-    by what else was fitted on."""
-    parts = [pearson(predicted[fold == n], ratings[fold == n]) for n in np.unique(fold)]
-    return float(np.mean(parts))
 
 
 def pearson(a: Array, b: Array) -> float:

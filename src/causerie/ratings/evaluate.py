@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,10 @@ import numpy as np
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
-from causerie.ratings.effect import HeadsEffect, heads_effect, within_folds
+from causerie.ratings.effect import HeadsEffect, heads_effect, pearson
 from causerie.ratings.features import Extractor, Floats, Kept, Standard, content_key
 from causerie.ratings.models import CfLstm, Transformer
+from causerie.ratings.monitor import LIMIT
 from causerie.ratings.predictor import (
     FitOptions,
     Preparation,
@@ -25,15 +27,18 @@ from causerie.ratings.predictor import (
     ratings_of,
 )
 from causerie.ratings.scale import five_class, is_low
-from causerie.ratings.trend import Trend, trend
+from causerie.ratings.trend import TOO_FEW, Trend, trend
+from causerie.training.measures import auc
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from causerie.engines import Engines
     from causerie.ratings.log import RatedDialogue
 
 FOLDS = 5
+SEEN = (0.25, 0.5, 0.75)
+"""Shares of a dialogue after which it is asked how it will be rated."""
 LEAST = 40
 """Dialogues from which on a cross-validation says something."""
 
@@ -44,7 +49,15 @@ class Held:
 
     values: NDArray[np.float64]
 
-    COLUMNS: ClassVar = ("rating", "low", "class")
+    COLUMNS: ClassVar = ("rating", "low", "class", *(f"low at {share:.0%}" for share in SEEN))
+
+    @classmethod
+    def restored(cls, raw: bytes | None, dialogues: int) -> Held | None:
+        """What was kept for so many dialogues; None if it is not what was written."""
+        columns, rest = divmod(len(raw or b""), dialogues * np.dtype(np.float64).itemsize)
+        if rest or columns <= len(cls.COLUMNS):
+            return None
+        return cls(np.frombuffer(raw or b"").reshape(dialogues, columns))
 
     @property
     def rating(self) -> NDArray[np.float64]:
@@ -59,26 +72,62 @@ class Held:
         return self.values[:, 2]
 
     @property
+    def early(self) -> NDArray[np.float64]:
+        """The probability of a low rating when so much was `SEEN`, a column each."""
+        return self.values[:, 3 : len(self.COLUMNS)]
+
+    @property
     def outcomes(self) -> NDArray[np.float64]:
         """The rating under every treatment that the model tells apart."""
         return self.values[:, len(self.COLUMNS) :]
 
 
 @dataclass(frozen=True)
+class Correlations:
+    """Pearson's, of predictions and ratings, one for each fold.
+
+    Between folds, predictions differ by what else was fitted on, and even the mean of the others
+    would correlate. nan where nothing varies, None where there are too few days.
+    """
+
+    individual: tuple[float | None, ...]
+    daily: tuple[float | None, ...]
+    weekly: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Warnings:
+    """How well a low rating is foretold while a dialogue still runs."""
+
+    seen: float
+    """Share of its turn pairs."""
+    auc: float
+    """Within a fold, averaged over the folds that have both low ratings and others."""
+    brier: float
+    """Mean squared error of the probability."""
+    caught: float
+    """Share of the low-rated dialogues for which there is an alarm."""
+    false: float
+    """Share of the others for which there is one."""
+    ahead: float
+    """Turn pairs that were still to come where a low rating was foretold, on average."""
+
+
+@dataclass(frozen=True)
 class Quality:
     """One run of a cross-validation."""
 
-    pearson: float
-    """Of predictions and ratings, within folds."""
-    trend: Trend
+    correlations: Correlations
     binary: float
     """Accuracy of telling low ratings, at probability ½."""
     five: float
     """Accuracy of the class."""
     heads: HeadsEffect | None
     """Of a model that tells two treatments apart."""
-    inverted: Trend | None
+    inverted: Correlations | None
     """Of its predictions with all treatments inverted."""
+    warnings: tuple[Warnings, ...]
+    """When so much was `SEEN`."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +172,8 @@ def evaluate(
             fold = folds_of(dialogues, seed, by_bot=by_bot)
             key = _key(dialogues, fold, extractor, engines, chosen)
             known = kept.get([key]) if kept else {}
-            if key in known:
-                held = Held(np.frombuffer(known[key]).reshape(len(dialogues), -1))
-            else:
+            held = Held.restored(known.get(key), len(dialogues))
+            if held is None:
                 held = _held_out(dialogues, raw, fold, extractor, engines, chosen)
                 if kept:
                     kept.put({key: held.values.tobytes()})
@@ -150,7 +198,7 @@ def _key(
 ) -> str:
     """Of all that decides what is predicted."""
     reader = engines.encoder.signature if options.model == Transformer.name else ""
-    digest = hashlib.sha256(f"{__version__} {options} {reader}".encode())
+    digest = hashlib.sha256(f"{__version__} {Held.COLUMNS} {options} {reader}".encode())
     for one in dialogues:
         digest.update(f"{content_key(extractor.signature, one.pairs)} {one.rating} ".encode())
     digest.update(fold.tobytes())
@@ -191,10 +239,17 @@ def _held_out(
         models = new_models(options, len(extractor.features), engines)
         fit_models(models, [examples[i] for i in inside], options.config.seed)
         asked = [examples[i] for i in out]
-        predicted = [models[name].predict(asked) for name in Held.COLUMNS]
-        rows = np.column_stack([*predicted, models["rating"].outcomes(asked)])
+        predicted = [models[name].predict(asked) for name in ("rating", "low", "class")]
+        begun = [[one.cut(pairs_seen(one.pairs, share)) for one in asked] for share in SEEN]
+        early = [models["low"].predict(some) for some in begun]
+        rows = np.column_stack([*predicted, *early, models["rating"].outcomes(asked)])
         parts.update(zip(out.tolist(), rows, strict=True))
     return Held(np.stack([parts[index] for index in range(len(dialogues))]))
+
+
+def pairs_seen(pairs: int, share: float) -> int:
+    """How many turn pairs that share of a dialogue is; at least one."""
+    return max(1, int(pairs * share))
 
 
 def _quality(
@@ -207,22 +262,61 @@ def _quality(
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
 
-    def by_day(predicted: NDArray[np.float64]) -> Trend:
-        return trend([one.day for one in dialogues], ratings.tolist(), predicted.tolist())
+    def correlations(predicted: NDArray[np.float64]) -> Correlations:
+        individual: list[float | None] = []
+        days: list[Trend] = []
+        for number in np.unique(fold):
+            rows = np.flatnonzero(fold == number)
+            some, rated = predicted[rows], ratings[rows]
+            individual.append(pearson(some, rated))
+            days.append(
+                trend([dialogues[i].day for i in rows.tolist()], rated.tolist(), some.tolist())
+            )
+        daily, weekly = ([one.daily for one in days], [one.weekly for one in days])
+        return Correlations(tuple(individual), tuple(daily), tuple(weekly))
 
     heads, inverted = None, None
     if held.outcomes.shape[1] == 2:
-        heads = heads_effect(held.outcomes, had, ratings, fold)
+        heads = heads_effect(held.outcomes, had, ratings)
         without, under = held.outcomes.T
-        inverted = by_day(np.where(had > 0, without, under))
+        inverted = correlations(np.where(had > 0, without, under))
     return Quality(
-        within_folds(held.rating, ratings, fold),
-        by_day(held.rating),
+        correlations(held.rating),
         float(((held.low > 0.5) == low).mean()),
         float((held.five == five).mean()),
         heads,
         inverted,
+        tuple(
+            _warnings(share, probability, low, fold, [len(one.pairs) for one in dialogues])
+            for share, probability in zip(SEEN, held.early.T, strict=True)
+        ),
     )
+
+
+def _warnings(
+    share: float,
+    probability: NDArray[np.float64],
+    low: NDArray[np.bool_],
+    fold: NDArray[np.int64],
+    pairs: Sequence[int],
+) -> Warnings:
+    alarm = probability > LIMIT
+    ahead = np.array([count - pairs_seen(count, share) for count in pairs])
+    within = [fold == number for number in np.unique(fold)]
+    return Warnings(
+        share,
+        _mean([auc(probability[rows], low[rows]) for rows in within if 0 < low[rows].mean() < 1]),
+        float(((probability - low) ** 2).mean()),
+        _mean(alarm[low]),
+        _mean(alarm[~low]),
+        _mean(ahead[alarm & low]),
+    )
+
+
+def _mean(values: ArrayLike) -> float:
+    """nan of nothing."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return float(numbers.mean()) if len(numbers) else math.nan
 
 
 def evaluation_markdown(name: str, found: Evaluation) -> str:
@@ -238,14 +332,19 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
     ]
     for model, runs in found.models.items():
         cells = [
-            _spread([run.pearson for run in runs]),
-            _days([run.trend.daily for run in runs]),
-            _days([run.trend.weekly for run in runs]),
+            _within([run.correlations.individual for run in runs]),
+            _within([run.correlations.daily for run in runs]),
+            _within([run.correlations.weekly for run in runs]),
             _spread([run.binary for run in runs], percent=True),
             _spread([run.five for run in runs], percent=True),
         ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    lines += ["", heads_markdown(found.models.get(CfLstm.name, ()))]
+    lines += [
+        "",
+        *_warnings_table(found.models),
+        "",
+        heads_markdown(found.models.get(CfLstm.name, ())),
+    ]
     return "\n".join(lines)
 
 
@@ -259,12 +358,12 @@ def heads_markdown(runs: Sequence[Quality]) -> str:
         [
             "| cf-lstm | original treatments | inverted |",
             "|---|---|---|",
-            f"| individual | {_spread([h.correlation for h in heads])} "
-            f"| {_spread([h.inverted for h in heads])} |",
-            f"| L1d | {_days([run.trend.daily for run in runs])} "
-            f"| {_days([one.daily for one in inverted])} |",
-            f"| L7d | {_days([run.trend.weekly for run in runs])} "
-            f"| {_days([one.weekly for one in inverted])} |",
+            f"| individual | {_within([run.correlations.individual for run in runs])} "
+            f"| {_within([one.individual for one in inverted])} |",
+            f"| L1d | {_within([run.correlations.daily for run in runs])} "
+            f"| {_within([one.daily for one in inverted])} |",
+            f"| L7d | {_within([run.correlations.weekly for run in runs])} "
+            f"| {_within([one.weekly for one in inverted])} |",
             "",
             f"Difference of the heads (the paper's effect): {_spread([h.effect for h in heads])}; "
             f"squared error of what happened {_spread([h.factual_error for h in heads])}, squared "
@@ -272,6 +371,28 @@ def heads_markdown(runs: Sequence[Quality]) -> str:
             "",
         ]
     )
+
+
+def _warnings_table(models: Mapping[str, Sequence[Quality]]) -> list[str]:
+    lines = [
+        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
+        "",
+        "| model | seen | AUC | Brier score | low ones with an alarm | others with one "
+        "| pairs ahead |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model, runs in models.items():
+        for place, share in enumerate(SEEN):
+            some = [run.warnings[place] for run in runs]
+            cells = [
+                _spread([one.auc for one in some]),
+                _spread([one.brier for one in some]),
+                _spread([one.caught for one in some], percent=True),
+                _spread([one.false for one in some], percent=True),
+                _spread([one.ahead for one in some]),
+            ]
+            lines.append(f"| {model} | {share:.0%} | {' | '.join(cells)} |")
+    return lines
 
 
 def _spread(values: Sequence[float], *, percent: bool = False) -> str:
@@ -283,6 +404,14 @@ def _spread(values: Sequence[float], *, percent: bool = False) -> str:
     return " ± ".join(f"{value:.1%}" if percent else f"{value:.3f}" for value in shown)
 
 
-def _days(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return _spread(known) if known else "too few days"
+def _within(runs: Sequence[Sequence[float | None]]) -> str:
+    """The mean over folds, and its spread over seeds; folds without a number are counted."""
+    folds = [value for run in runs for value in run]
+    if all(value is None for value in folds):
+        return TOO_FEW
+    known = [[value for value in run if value is not None and np.isfinite(value)] for run in runs]
+    dropped = len(folds) - sum(map(len, known))
+    text = _spread([float(np.mean(run)) for run in known if run])
+    return (
+        f"{text} ({dropped} of {len(folds)} folds left out)" if 0 < dropped < len(folds) else text
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causerie.ratings.scale import is_low
 from causerie.ratings.treatments import NONE, of_dialogue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.ratings.features import Floats
+
+HELD_OUT = 6
+"""One example in so many says when to stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +62,32 @@ class Example:
         )
 
 
-def masked(examples: Sequence[Example], seed: int = 0) -> list[Example]:
-    """More low-rated dialogues (3.3.3): prefixes of the low-rated that end with a signal.
+def split(examples: Sequence[Example], seed: int = 0) -> tuple[list[Example], list[Example]]:
+    """Those to learn from, and those held out to say when to stop: some of every treatment."""
+    shuffled = random.Random(seed).sample(list(examples), len(examples))
+    order = sorted(shuffled, key=lambda one: one.treatment)
+    held = order[HELD_OUT - 1 :: HELD_OUT]
+    return [one for place, one in enumerate(order, start=1) if place % HELD_OUT], held
 
-    With as many prefixes of well-rated dialogues of the same lengths beside them, or else a
-    model would learn that what is short is low.
+
+def masked(examples: Sequence[Example], seed: int = 0) -> list[Example]:
+    """More dialogues to learn low ratings from (3.3.3): prefixes that end with a signal.
+
+    The paper cuts the low-rated alone, which teaches that what is short, or ends with a signal,
+    is low. Here dialogues of every rating are cut at their signals, and beside each prefix
+    stands one of the same length of a dialogue drawn at random: prefixes of some kind are as
+    often low as dialogues that begin so. There are at most two for each dialogue given.
     """
     rng = random.Random(seed)
-    prefixes = [
-        one.cut(place + 1)
+    by_length = sorted(examples, key=lambda one: one.pairs)
+    lengths = [one.pairs for one in by_length]
+    signals = [
+        (one, place + 1)
         for one in examples
-        if is_low(one.rating)
-        for place in np.flatnonzero(one.treatments != NONE).tolist()
-        if place + 1 < one.pairs
+        for place in np.flatnonzero(one.treatments[:-1] != NONE).tolist()
     ]
-    well = [one for one in examples if not is_low(one.rating)]
     made: list[Example] = []
-    for prefix in prefixes:
-        longer = [one for one in well if one.pairs > prefix.pairs]
-        if longer:
-            made += [prefix, rng.choice(longer).cut(prefix.pairs)]
+    for one, pairs in rng.sample(signals, min(len(signals), len(examples))):
+        longer = range(bisect_right(lengths, pairs), len(lengths))
+        made += [one.cut(pairs), by_length[rng.choice(longer)].cut(pairs)]
     return made

@@ -23,6 +23,7 @@ from causerie import metrics
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 from causerie.metrics.odes import CLASSES, Odes, Utterance
+from causerie.models.artifact import artifact_folder, shipped
 from causerie.ratings.pairs import TurnPair
 from causerie.text import words
 from causerie.text.keywords import Frequencies
@@ -98,6 +99,10 @@ class Valence(Group):
     name = "valence"
     features = (Feature("valence", "valence"),)
 
+    @cached_property
+    def signature(self) -> str:
+        return f"{self.name}({_hash('textblob', 'en', 'en-sentiment.xml')})"
+
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
         from textblob.en import sentiment
 
@@ -114,11 +119,16 @@ class Specificity(Group):
 
     name = "specificity"
     features = (Feature("specificity", "specificity"),)
+    _FILE = ("causerie", "graphs", "everyday", "frequencies.json")
+
+    @cached_property
+    def signature(self) -> str:
+        return f"{self.name}({_hash(*self._FILE)},{_hash('textblob', 'en', 'en-lexicon.txt')})"
 
     @cached_property
     def _frequencies(self) -> Frequencies:
-        folder = files("causerie").joinpath("graphs", "everyday")
-        return Frequencies.read(Path(str(folder.joinpath("frequencies.json"))))
+        package, *path = self._FILE
+        return Frequencies.read(Path(str(files(package).joinpath(*path))))
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -240,10 +250,20 @@ def groups_of(
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """`fast`, `all` and names of groups, separated by commas."""
+    """`fast`, `all` and names of groups, separated by commas; folders by their full path."""
     known = {"fast": FAST, "all": ALL}
     names = [name.strip() for name in text.split(",") if name.strip()]
-    return tuple(dict.fromkeys(one for name in names for one in known.get(name, (name,))))
+    return tuple(dict.fromkeys(one for name in names for one in known.get(name, (_lasting(name),))))
+
+
+def _lasting(name: str) -> str:
+    """A name that means the same wherever a predictor is loaded."""
+    ranked, equals, model = name.partition("=")
+    if equals and Path(model).is_dir():
+        return f"{ranked}={Path(model).resolve()}"
+    if name in _OWN or name in metrics.names() or shipped(name) or not artifact_folder(name):
+        return name
+    return str(Path(name).resolve())
 
 
 class Kept:
@@ -310,9 +330,12 @@ class Extractor:
     def _group(self, group: Group, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
         keys = [content_key(group.signature, pairs) for pairs in dialogues]
         known = self._kept.get(keys) if self._kept else {}
+        width = len(group.features)
         values = {
-            key: np.frombuffer(raw, dtype=np.float32).reshape(-1, len(group.features))
-            for key, raw in known.items()
+            key: np.frombuffer(known[key], dtype=np.float32).reshape(-1, width)
+            for key, pairs in zip(keys, dialogues, strict=True)
+            # What is not of the size that was written is damaged, and measured again.
+            if key in known and len(known[key]) == 4 * width * len(pairs)
         }
         new = {k: p for k, p in zip(keys, dialogues, strict=True) if k not in values}
         for chunk in _chunks(list(new.items()), CHUNK):
@@ -330,13 +353,18 @@ def content_key(signature: str, pairs: Sequence[TurnPair]) -> str:
     digest = hashlib.sha256(signature.encode())
     talks = {id(pair.response.dialogue): pair.response.dialogue for pair in pairs if pair.response}
     for dialogue in talks.values():
-        turns = [(turn.speaker, turn.role, turn.text) for turn in dialogue.turns]
-        digest.update(repr(turns).encode("utf-8", "replace"))
+        turns = [(turn.speaker, turn.role, turn.text, turn.references) for turn in dialogue.turns]
+        digest.update(repr((turns, dialogue.background)).encode("utf-8", "replace"))
     for pair in pairs:
         place = pair.response.turn if pair.response else None
         one = (pair.user, pair.before, place, sorted(pair.columns.items()))
         digest.update(repr(one).encode("utf-8", "replace"))
     return digest.hexdigest()
+
+
+def _hash(package: str, *path: str) -> str:
+    """Of a file that comes with a package and decides values."""
+    return hashlib.sha256(files(package).joinpath(*path).read_bytes()).hexdigest()
 
 
 def _chunks(
@@ -362,6 +390,12 @@ class Standard:
         rows = np.concatenate(dialogues).astype(np.float64)
         rows = np.where(np.isnan(rows), rules, rows)
         measured = (~np.isnan(rows)).sum(0)
+        for feature, count in zip(features, measured, strict=True):
+            if feature.source == COLUMNS and not count:
+                raise CauserieError(
+                    f"no turn has a number {feature.name!r}: leave it out of --columns, or name "
+                    f"whose it is where both sides have one, as in user.{feature.name}"
+                )
         total = np.maximum(measured, 1)
         mean = np.nansum(rows, 0) / total
         deviation = np.sqrt(np.nansum((rows - mean) ** 2, 0) / total)

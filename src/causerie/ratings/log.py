@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -57,22 +58,58 @@ class RatedLog:
 def read_log(paths: Sequence[str | Path], options: ReadOptions | None = None) -> RatedLog:
     """Every usable dialogue of some files; `CauserieError` if there is none."""
     options = options or ReadOptions()
-    found: list[RatedDialogue] = []
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
+    found = tuple(usable(paths, options, skipped))
+    return RatedLog(found, skipped.reasons)
+
+
+class Skipped:
+    """Why dialogues were left out; reasons that differ in numbers or quotes alone are one."""
+
+    _VALUE = re.compile(r"""'[^']*(?:'|$)|"[^"]*(?:"|$)|-?\d[\d.e+]*""")
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._others: set[str] = set()
+
+    def add(self, reason: str) -> None:
+        kind = self._VALUE.sub("…", reason)
+        self._counts[kind] += 1
+        if self._first.setdefault(kind, reason) != reason:
+            self._others.add(kind)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The first of each kind, with how many dialogues."""
+        return {
+            f"{reason} (and the like)" if kind in self._others else reason: self._counts[kind]
+            for kind, reason in self._first.items()
+        }
+
+
+def usable(
+    paths: Sequence[str | Path], options: ReadOptions, skipped: Skipped
+) -> Iterator[RatedDialogue]:
+    """The same as they are read, for logs of any length; the others are counted in `skipped`."""
+    found = False
     for path in paths:
         for record in read(path):
             if isinstance(record, Rejected):
-                skipped[f"bad record: {record.reason}"] += 1
+                skipped.add(f"bad record: {record.reason}")
                 continue
             dialogue = record.dialogue if isinstance(record, Exchange) else record
             try:
-                found.append(rated(dialogue, options))
+                one = rated(dialogue, options)
             except CauserieError as why:
-                skipped[str(why)] += 1
+                skipped.add(str(why))
+                continue
+            found = True
+            yield one
     if not found:
-        commonest = max(skipped, key=lambda why: skipped[why], default="the files are empty")
+        reasons = skipped.reasons
+        commonest = max(reasons, key=lambda why: reasons[why], default="the files are empty")
         raise CauserieError(f"no dialogue can be used: {commonest}")
-    return RatedLog(tuple(found), skipped)
 
 
 def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:

@@ -21,7 +21,6 @@ from causerie.ratings.examples import Example
 from causerie.ratings.networks import (
     Batch,
     Body,
-    Long,
     Outcomes,
     Read,
     Recurrent,
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 
 LEAST = 8
 """Rated dialogues that a model can be fitted on."""
-HELD_OUT = 6
-"""One example in so many says when to stop."""
 ENCODER_RATE = 0.01
 """Learning rate of the encoder where it is tuned, as a share of the others'."""
 AT_ONCE = 256
@@ -92,8 +89,8 @@ class RatingModel(ABC):
         self.target, self.config = target, config
 
     @abstractmethod
-    def fit(self, examples: Sequence[Example]) -> None:
-        """Learn from rated examples; what was learned before is where it starts."""
+    def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        """Learn from rated examples, as `split` gives them; those held out say when to stop."""
 
     @abstractmethod
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
@@ -124,9 +121,9 @@ class Mean(RatingModel):
         super().__init__(target, config)
         self._value = math.nan
 
-    def fit(self, examples: Sequence[Example]) -> None:
-        check_examples(examples)
-        ratings = [one.rating for one in examples]
+    def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        check_examples(train, held)
+        ratings = [one.rating for one in (*train, *held)]
         if self.target.name == "rating":
             self._value = math.fsum(ratings) / len(ratings)
         elif self.target.name == "low":
@@ -145,6 +142,50 @@ class Mean(RatingModel):
         self._value = float(tensors["value"])
 
 
+class Length(RatingModel):
+    """A line over the logarithm of how long the dialogue is, the best there is."""
+
+    name = "length"
+
+    def __init__(self, target: Target, config: ModelConfig, features: int = 0) -> None:
+        super().__init__(target, config)
+        self._line = torch.zeros(2, target.outputs, dtype=torch.float64)
+        """Intercepts and slopes."""
+
+    def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        check_examples(train, held)
+        examples = [*train, *held]
+        lengths = self._lengths(examples)
+        ratings = torch.tensor([one.rating for one in examples], dtype=torch.float64)
+        line = torch.zeros_like(self._line, requires_grad=True)
+        optimizer = torch.optim.LBFGS([line], max_iter=500, line_search_fn="strong_wolfe")
+
+        def error() -> Tensor:
+            optimizer.zero_grad()
+            cost = self.target.loss(lengths @ line, ratings)
+            cost.backward()  # type: ignore[no-untyped-call]
+            return cost
+
+        optimizer.step(error)  # type: ignore[no-untyped-call]
+        self._line = line.detach()
+
+    def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
+        predicted = self.target.prediction(self._lengths(examples) @ self._line)
+        return predicted.unsqueeze(1).numpy()
+
+    def _lengths(self, examples: Sequence[Example]) -> Tensor:
+        pairs = torch.tensor([one.pairs for one in examples], dtype=torch.float64)
+        return torch.stack([torch.ones_like(pairs), pairs.log1p()], dim=1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"line": self._line}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        if tensors["line"].shape != self._line.shape:
+            raise ValueError("the weights are of another model")
+        self._line = tensors["line"].double()
+
+
 class Neural(RatingModel):
     """A model with a network, fitted in the training room's loop."""
 
@@ -153,28 +194,33 @@ class Neural(RatingModel):
     def __init__(self, target: Target, config: ModelConfig, features: int) -> None:
         super().__init__(target, config)
         self.features = features
-        torch.manual_seed(config.seed)
-        self.network = Outcomes(self.body(), self.heads, self.head_width, target.outputs).eval()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.network = Outcomes(self.body(), self.heads, config.head, target.outputs).eval()
 
     @abstractmethod
     def body(self) -> Body:
         """Turns a batch into vectors."""
 
-    @property
-    def head_width(self) -> int:
-        return self.config.head
+    def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        check_examples(train, held)
+        ratings = torch.tensor([one.rating for one in train])
+        self.network.start.copy_(self.target.start(ratings))
+        self._run(train, held, self.config.learning_rate)
 
-    def fit(self, examples: Sequence[Example]) -> None:
-        self._run(examples, self.config.learning_rate)
+    def fine_tune(self, train: Sequence[Example], held: Sequence[Example]) -> None:
+        """Learn on, gently; where that does not help those held out, it stays as it was."""
+        known = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        before = self.error(held)
+        self._run(train, held, self.config.learning_rate / 5)
+        if self.error(held) >= before:
+            self.load(known)
 
-    def fine_tune(self, examples: Sequence[Example]) -> None:
-        """Learn on, gently: what was learned is not to be lost."""
-        self._run(examples, self.config.learning_rate / 5)
-
-    def _run(self, examples: Sequence[Example], learning_rate: float) -> None:
-        check_examples(examples)
+    def _run(self, train: Sequence[Example], held: Sequence[Example], learning_rate: float) -> None:
+        if self.heads > 1:
+            check_treatments(train, self.heads)
         config = self.config
-        task = Fitting(self, examples)
+        task = Fitting(self, train, held)
         loop = LoopConfig(
             steps=config.epochs * len(task.batches),
             learning_rate=learning_rate,
@@ -187,6 +233,14 @@ class Neural(RatingModel):
         with tempfile.TemporaryDirectory() as folder:
             run_loop(task, loop, Path(folder))
 
+    def error(self, examples: Sequence[Example]) -> float:
+        """What its predictions of rated examples cost on average."""
+        batch = Batch.of(examples)
+        self.network.eval()
+        with torch.inference_mode():
+            _, outcomes = self.network(batch)
+            return float(self.target.loss(factual(outcomes, batch.treatments), batch.ratings))
+
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
         parts = [np.empty((0, self.heads))]
         self.network.eval()
@@ -198,28 +252,13 @@ class Neural(RatingModel):
         return np.concatenate(parts)
 
     def tensors(self) -> dict[str, Tensor]:
-        return dict(self._trained())
+        trained = {n: p.detach() for n, p in self.network.named_parameters() if p.requires_grad}
+        return {**trained, "start": self.network.start}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         found = self.network.load_state_dict(tensors, strict=False)
-        if found.unexpected_keys or not self._trained().keys() <= tensors.keys():
+        if found.unexpected_keys or not self.tensors().keys() <= tensors.keys():
             raise ValueError("the weights are of another network")
-
-    def _trained(self) -> dict[str, Tensor]:
-        return {n: p.detach() for n, p in self.network.named_parameters() if p.requires_grad}
-
-
-class Length(Neural):
-    """A line over the logarithm of how long the dialogue is."""
-
-    name = "length"
-
-    @property
-    def head_width(self) -> int:
-        return 0
-
-    def body(self) -> Body:
-        return Long()
 
 
 class Mlp(Neural):
@@ -247,18 +286,21 @@ class CfLstm(Lstm):
         self.heads = treatments
         super().__init__(target, config, features)
 
-    def transferred(self, treatments: int, examples: Sequence[Example]) -> CfLstm:
+    def transferred(
+        self, treatments: int, train: Sequence[Example], held: Sequence[Example]
+    ) -> CfLstm:
         """The model for more treatments (3.3.4): new heads first, all else frozen; then all."""
         if treatments <= self.heads:
             raise CauserieError(f"this model has {self.heads} treatments already")
+        check_examples(train, held)
         larger = CfLstm(self.target, self.config, self.features, treatments)
         larger.network.load_state_dict(self.network.state_dict(), strict=False)
         new = tuple(f"heads.{t}." for t in range(self.heads, treatments))
         for name, parameter in larger.network.named_parameters():
             parameter.requires_grad_(name.startswith(new))
-        larger.fit(examples)
+        larger._run(train, held, self.config.learning_rate)
         larger.network.requires_grad_(True)
-        larger.fine_tune(examples)
+        larger.fine_tune(train, held)
         return larger
 
 
@@ -292,12 +334,9 @@ class Transformer(Neural):
 class Fitting(Task):
     """Eq. 5 on batches in which every treatment is present."""
 
-    def __init__(self, model: Neural, examples: Sequence[Example]) -> None:
+    def __init__(self, model: Neural, train: Sequence[Example], held: Sequence[Example]) -> None:
         self.model, self.module = model, model.network
-        rng = random.Random(model.config.seed)
-        order = rng.sample(list(examples), len(examples))
-        held = len(order) // HELD_OUT
-        self._held, self._train = order[:held], order[held:]
+        self._train, self._held = train, held
         self.batches = EpochBatches(len(self._train) // model.config.batch, 1, self._dealt)
 
     def _dealt(self, epoch: int) -> list[list[Example]]:
@@ -317,10 +356,7 @@ class Fitting(Task):
         return loss(phi, outcomes, batch, self.model.target, config.wasserstein)
 
     def validate(self) -> dict[str, float]:
-        batch = Batch.of(self._held)
-        _, outcomes = self.module(batch)
-        error = self.model.target.loss(factual(outcomes, batch.treatments), batch.ratings)
-        return {"minus error": -float(error)}
+        return {"minus error": -self.model.error(self._held)}
 
 
 def deal(examples: Sequence[Example], batches: int, rng: random.Random) -> list[list[Example]]:
@@ -338,11 +374,23 @@ def deal(examples: Sequence[Example], batches: int, rng: random.Random) -> list[
     return hands
 
 
-def check_examples(examples: Sequence[Example]) -> None:
+def check_examples(train: Sequence[Example], held: Sequence[Example]) -> None:
+    examples = [*train, *held]
     if len(examples) < LEAST:
         raise CauserieError(f"{len(examples)} rated dialogues are too few: give at least {LEAST}")
     if any(math.isnan(one.rating) for one in examples):
         raise CauserieError("a model learns from rated dialogues only: leave out the others")
+
+
+def check_treatments(examples: Sequence[Example], count: int) -> None:
+    """A head without an example would predict at random."""
+    absent = sorted(set(range(count)) - {one.treatment for one in examples})
+    if absent:
+        what = f"a signal of treatment {absent[0]} fired" if absent[0] else "no signal fired"
+        raise CauserieError(
+            f"there is no dialogue to learn from in which {what}: give more dialogues, or fit a "
+            "model that tells no treatments apart, such as lstm"
+        )
 
 
 _PLAIN: dict[str, Callable[[Target, ModelConfig, int], RatingModel]] = {

@@ -47,15 +47,6 @@ class Body(nn.Module):
     """Of the vectors."""
 
 
-class Long(Body):
-    """Nothing but how long the dialogue is: a sentinel."""
-
-    width = 1
-
-    def forward(self, batch: Batch) -> Tensor:
-        return torch.log1p(batch.lengths.float()).unsqueeze(1)
-
-
 class Summarised(Body):
     """The dialogue-level MLP: fixed values of the sequence of pairs (section 3.2)."""
 
@@ -115,21 +106,23 @@ class Read(Body):
 class Outcomes(nn.Module):
     """A body with one head per treatment; a model without treatments has one head."""
 
+    start: Tensor
+    """What heads add to: set to what is so on average, so that a network learns differences."""
+
     def __init__(self, body: Body, heads: int, width: int, outputs: int) -> None:
         super().__init__()
         self.body = body
+        self.register_buffer("start", torch.zeros(outputs))
         self.heads = nn.ModuleList(head(body.width, width, outputs) for _ in range(heads))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Representations Φ, and outcomes under every treatment: (rows, heads, outputs)."""
         phi: Tensor = self.body(batch)
-        return phi, torch.stack([one(phi) for one in self.heads], dim=1)
+        return phi, self.start + torch.stack([one(phi) for one in self.heads], dim=1)
 
 
 def head(inputs: int, width: int, outputs: int) -> nn.Module:
-    """An MLP regressor h_t; with no width, a linear one."""
-    if not width:
-        return nn.Linear(inputs, outputs)
+    """An MLP regressor h_t."""
     return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, outputs))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from statistics import fmean
 
 from causerie.dialogue import Dialogue, Exchange, Role, Turn
 from causerie.errors import CauserieError
@@ -21,7 +22,10 @@ class TurnPair:
     response: Exchange | None
     """The response with all that was said before it."""
     columns: Mapping[str, float] = field(default_factory=dict)
-    """The numbers that the caller gave for these turns."""
+    """The numbers that the caller gave for these turns, averaged over those of a side.
+
+    `user.asr` and `system.asr` are those of a side; `asr` is there if one side alone has it.
+    """
 
 
 def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair, ...]:
@@ -43,17 +47,39 @@ def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair,
         users, systems = (indices, following) if role == "user" else ([], indices)
         said = " ".join(dialogue.turns[index].text for index in users)
         before = dialogue.turns[indices[0] - 1].text if users and indices[0] else None
-        numbers = [dialogue.turns[index].features for index in (*users, *systems)]
         pairs.append(
             TurnPair(
                 said or None,
                 before,
                 Exchange(dialogue, systems[-1]) if systems else None,
-                {name: value for one in numbers for name, value in one.items()},
+                _columns(
+                    [dialogue.turns[index].features for index in users],
+                    [dialogue.turns[index].features for index in systems],
+                ),
             )
         )
         place += 2 if users and systems else 1
     return tuple(pairs)
+
+
+def _columns(
+    user: Sequence[Mapping[str, float]], system: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    sides = [_averages(user), _averages(system)]
+    found = {
+        f"{role}.{name}": value
+        for role, side in zip(("user", "system"), sides, strict=True)
+        for name, value in side.items()
+    }
+    for side, other in (sides, reversed(sides)):
+        found.update({name: value for name, value in side.items() if name not in other})
+    return found
+
+
+def _averages(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each name, over the turns that have it."""
+    names = dict.fromkeys(name for turn in turns for name in turn)
+    return {name: fmean(turn[name] for turn in turns if name in turn) for name in names}
 
 
 def role_of(turn: Turn, system: str | None) -> Role:

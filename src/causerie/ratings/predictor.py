@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,9 @@ import torch
 from causerie.errors import CauserieError
 from causerie.metrics.odes import CLASSES
 from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.ratings.examples import Example, masked
+from causerie.ratings.examples import Example, masked, split
 from causerie.ratings.features import FAST, Extractor, Feature, Floats, Kept, Standard, groups_of
-from causerie.ratings.models import CfLstm, ModelConfig, Neural, RatingModel, build
+from causerie.ratings.models import AT_ONCE, CfLstm, ModelConfig, Neural, RatingModel, build
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.targets import TARGETS
 from causerie.ratings.treatments import Treatments, signals_in
@@ -127,6 +128,41 @@ class RatingPredictor:
             for i, one in enumerate(examples)
         ]
 
+    def predict_log(
+        self, dialogues: Iterable[RatedDialogue]
+    ) -> Iterator[tuple[RatedDialogue, Prediction]]:
+        """Of each dialogue of a log of any length, some of them in memory at a time."""
+        rest = iter(dialogues)
+        while some := list(islice(rest, AT_ONCE)):
+            yield from zip(some, self.predict([one.pairs for one in some]), strict=True)
+
+    def transferred(
+        self, treatments: Treatments, dialogues: Sequence[RatedDialogue]
+    ) -> RatingPredictor:
+        """A predictor for more treatments (3.3.4), from rated dialogues in which they occur.
+
+        The groups of signals that it knows come first and stay as they are.
+        """
+        known = self.options.treatments
+        if treatments.groups[: len(known.groups)] != known.groups or treatments == known:
+            raise CauserieError(
+                f"the {len(known.groups)} known groups of signals come first, as they are, and new "
+                "ones after them: give such treatments, or fit anew"
+            )
+        extractor, standard = self.preparation.extractor, self.preparation.standard
+        preparation = Preparation(extractor, standard, treatments)
+        raw = preparation.raw([one.pairs for one in dialogues])
+        seed = self.options.config.seed
+        train, held = split(examples_of(preparation, dialogues, raw), seed)
+        models: dict[str, RatingModel] = {}
+        for name, model in self.models.items():
+            if not isinstance(model, CfLstm):
+                raise CauserieError(f"{model.name} tells no treatments apart: fit a cf-lstm")
+            models[name] = larger = model.transferred(treatments.count, train, held)
+            if name == "low":
+                tune_on_prefixes(larger, train, held, seed)
+        return RatingPredictor(preparation, models, replace(self.options, treatments=treatments))
+
     def artifact(self, card: str, licence: str) -> Artifact:
         """All of it, to be saved."""
         options, standard = self.options, self.preparation.standard
@@ -166,6 +202,8 @@ class RatingPredictor:
             extractor = Extractor(groups_of(options.features, engines, options.columns), kept)
             _check_same(extractor.features, artifact.options["names"])
             numbers = [artifact.statistics[key].numpy() for key in ("mean", "deviation", "fill")]
+            if any(one.shape != (len(extractor.features),) for one in numbers):
+                raise ValueError("its statistics are of other features")
             models = new_models(options, len(extractor.features), engines)
             for target, model in models.items():
                 model.load(artifact.part(target))
@@ -202,13 +240,22 @@ def new_models(options: FitOptions, features: int, engines: Engines) -> dict[str
 
 
 def fit_models(models: Mapping[str, RatingModel], examples: Sequence[Example], seed: int) -> None:
-    """Fit every target; whether a rating is low is tuned on masked dialogues too (3.3.3)."""
+    """Fit every target; whether a rating is low is tuned on masked dialogues too (3.3.3).
+
+    Dialogues are split once, so that prefixes of one are on the side on which it is.
+    """
+    train, held = split(examples, seed)
     for name, model in models.items():
-        model.fit(examples)
+        model.fit(train, held)
         if name == "low" and isinstance(model, Neural):
-            more = masked(examples, seed)
-            if more:
-                model.fine_tune([*examples, *more])
+            tune_on_prefixes(model, train, held, seed)
+
+
+def tune_on_prefixes(
+    model: Neural, train: Sequence[Example], held: Sequence[Example], seed: int
+) -> None:
+    if more := masked(train, seed):
+        model.fine_tune([*train, *more], [*held, *masked(held, seed)])
 
 
 def fit_predictor(

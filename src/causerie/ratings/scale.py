@@ -14,7 +14,7 @@ LOW = 3.0
 def to_scale(rating: float, scale: tuple[float, float]) -> float:
     """A rating mapped linearly from its own scale to 1..5; refused if it is outside its scale."""
     low, high = scale
-    if not low < high:
+    if not -math.inf < low < high < math.inf:
         raise CauserieError(f"a scale goes from low to high, not from {low:g} to {high:g}")
     if not low <= rating <= high:
         raise CauserieError(f"rating {rating:g} is outside its scale, {low:g} to {high:g}")

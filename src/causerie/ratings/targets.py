@@ -12,14 +12,16 @@ from torch.nn import functional
 from causerie.errors import CauserieError
 from causerie.ratings.scale import HIGHEST, LOW, LOWEST
 
-MIDDLE = 3.0
-
 
 class Target(ABC):
     """From a network's outputs to a prediction, and what a wrong one costs."""
 
     name: ClassVar[str]
     outputs: ClassVar[int]
+
+    @abstractmethod
+    def start(self, ratings: Tensor) -> Tensor:
+        """The outputs that say what is so on average, where a network starts from."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
@@ -36,11 +38,14 @@ class Regression(Target):
     name = "rating"
     outputs = 1
 
+    def start(self, ratings: Tensor) -> Tensor:
+        return ratings.mean().unsqueeze(0)
+
     def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        return functional.mse_loss(MIDDLE + outputs[:, 0], ratings)
+        return functional.mse_loss(outputs[:, 0], ratings)
 
     def prediction(self, outputs: Tensor) -> Tensor:
-        return (MIDDLE + outputs[:, 0]).clamp(LOWEST, HIGHEST)
+        return outputs[:, 0].clamp(LOWEST, HIGHEST)
 
 
 class Binary(Target):
@@ -48,6 +53,10 @@ class Binary(Target):
 
     name = "low"
     outputs = 1
+
+    def start(self, ratings: Tensor) -> Tensor:
+        low = int((ratings < LOW).sum())
+        return torch.tensor([(low + 0.5) / (len(ratings) + 1)]).logit()
 
     def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
         low = (ratings < LOW).to(outputs.dtype)
@@ -63,12 +72,18 @@ class FiveClass(Target):
     name = "class"
     outputs = 5
 
+    def start(self, ratings: Tensor) -> Tensor:
+        counts = self._classes(ratings).bincount(minlength=self.outputs) + 0.5
+        return (counts / counts.sum()).log()
+
     def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        classes = (ratings + 0.5).floor().clamp(LOWEST, HIGHEST).long() - 1
-        return functional.cross_entropy(outputs, classes)
+        return functional.cross_entropy(outputs, self._classes(ratings))
 
     def prediction(self, outputs: Tensor) -> Tensor:
         return (outputs.argmax(1) + 1).to(outputs.dtype)
+
+    def _classes(self, ratings: Tensor) -> Tensor:
+        return (ratings + 0.5).floor().clamp(LOWEST, HIGHEST).long() - 1
 
 
 TARGETS: dict[str, Target] = {one.name: one for one in (Regression(), Binary(), FiveClass())}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from html import escape
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,11 @@ WEEK = 7
 LEAST_DAYS = 3
 """Fewer averages have no correlation worth the name."""
 TOO_FEW = "too few days"
+NO_VARIATION = "the same every day"
 WIDTH, HEIGHT, MARGIN = 720, 260, 40
+
+Averages: TypeAlias = tuple[float, float, float]
+"""Of ratings, of predictions, and of predictions of rated dialogues; nan if unknown."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,9 @@ class Day:
     rating_week: float | None
     """Mean of the daily means of the last seven days (L7d); None before there are seven."""
     predicted_week: float | None
+    predicted_of_rated: float | None
+    """Mean of the predictions of those that were rated, which ratings are correlated with."""
+    predicted_of_rated_week: float | None
 
 
 @dataclass(frozen=True)
@@ -44,13 +52,16 @@ class Trend:
 
     @property
     def daily(self) -> float | None:
-        """Pearson correlation of the L1d; None: too few days."""
-        return _correlation([(day.predicted, day.rating) for day in self.days])
+        """Pearson correlation of the L1d of rated dialogues.
+
+        None: too few days; nan: one of the two does not vary.
+        """
+        return _correlation([(day.predicted_of_rated, day.rating) for day in self.days])
 
     @property
     def weekly(self) -> float | None:
         """Of the L7d."""
-        return _correlation([(day.predicted_week, day.rating_week) for day in self.days])
+        return _correlation([(day.predicted_of_rated_week, day.rating_week) for day in self.days])
 
 
 def trend(
@@ -61,20 +72,19 @@ def trend(
     A day without dialogues has no average and does not count in those of its week; L7d begins
     on the seventh day after the first, whether or not all of them have dialogues.
     """
-    by_day: dict[date, list[tuple[float, float]]] = defaultdict(list)
+    by_day: dict[date, list[Averages]] = defaultdict(list)
     for day, rating, predicted in zip(days, ratings, predictions, strict=True):
         if day is not None:
-            by_day[day].append((rating, predicted))
+            of_rated = math.nan if math.isnan(rating) else predicted
+            by_day[day].append((rating, predicted, of_rated))
     means = {day: _means(by_day[day]) for day in sorted(by_day)}
     first = min(means, default=date.min)
 
     def of(day: date) -> Day:
         week = [means[d] for n in range(WEEK) if (d := day - timedelta(n)) in means]
         full = day - first >= timedelta(WEEK - 1)
-        (rating, predicted), (rating_week, predicted_week) = (
-            means[day],
-            _means(week if full else []),
-        )
+        rating, predicted, of_rated = means[day]
+        rating_week, predicted_week, of_rated_week = _means(week if full else [])
         return Day(
             day,
             len(by_day[day]),
@@ -82,18 +92,23 @@ def trend(
             predicted,
             _known(rating_week),
             _known(predicted_week),
+            _known(of_rated),
+            _known(of_rated_week),
         )
 
     return Trend(tuple(of(day) for day in means), sum(day is None for day in days))
 
 
 def figure(correlation: float | None) -> str:
-    return TOO_FEW if correlation is None else f"{correlation:.3f}"
+    if correlation is None:
+        return TOO_FEW
+    return NO_VARIATION if math.isnan(correlation) else f"{correlation:.3f}"
 
 
-def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Of the first numbers and of the second, those that are known; nan if none is."""
-    return _mean([one for one, _ in pairs]), _mean([other for _, other in pairs])
+def _means(rows: Sequence[Averages]) -> Averages:
+    """Of each column the numbers that are known; nan if none is."""
+    rating, predicted, of_rated = (_mean([row[column] for row in rows]) for column in range(3))
+    return rating, predicted, of_rated
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -110,8 +125,7 @@ def _correlation(days: Sequence[tuple[float | None, float | None]]) -> float | N
     if len(points) < LEAST_DAYS:
         return None
     predicted, rating = np.array(points, dtype=np.float64).T
-    found = pearson(predicted, rating)
-    return None if math.isnan(found) else found
+    return pearson(predicted, rating)
 
 
 def trend_markdown(one: Trend) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
-from causerie import load
+from causerie import Engines, load
 from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
+from causerie.metrics.odes.classifier import restore
+from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.train import examples, measure
 from causerie.models.artifact import load_artifact
 
 SAID = {
@@ -28,10 +32,15 @@ SAID = {
 NO_SIGNAL = ("my boss is so stupid", "i stopped smoking last year", "i have two dogs")
 
 
-def test_the_card_says_at_least_what_was_asked_of_it() -> None:
-    macro = re.search(r"macro F1 on held-out templates \| ([\d.]+)", load_artifact("odes").card)
-    assert macro is not None
-    assert float(macro[1]) >= 0.85
+@pytest.mark.default_models
+def test_held_out_templates_are_told_apart_as_the_card_says(default_models: object) -> None:
+    artifact = load_artifact("odes")
+    classifier = restore(Engines(), artifact)
+    macro = float(np.mean(measure(classifier, examples(OdesConfig(**artifact.options))[1])))
+    assert macro >= 0.85
+    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", artifact.card)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(macro, abs=0.01)
 
 
 @pytest.mark.default_models
