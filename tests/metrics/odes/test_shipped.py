@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from causerie import load
 from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
+from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.templates import fingerprint
+from causerie.metrics.odes.train import examples, measure
 from causerie.models.artifact import load_artifact
 
 SAID = {
@@ -28,16 +32,30 @@ SAID = {
 NO_SIGNAL = ("my boss is so stupid", "i stopped smoking last year", "i have two dogs")
 
 
-def test_the_card_says_at_least_what_was_asked_of_it() -> None:
-    macro = re.search(r"macro F1 on held-out templates \| ([\d.]+)", load_artifact("odes").card)
-    assert macro is not None
-    assert float(macro[1]) >= 0.85
+def _odes() -> Odes:
+    odes = load("odes")
+    assert isinstance(odes, Odes)
+    return odes
+
+
+def test_the_card_names_the_templates_that_are_here() -> None:
+    assert f"| templates (SHA-256) | {fingerprint()[:12]} |" in load_artifact("odes").card
+
+
+@pytest.mark.default_models
+def test_held_out_templates_are_recognised_as_well_as_the_card_says(default_models: object) -> None:
+    odes = _odes()
+    config = OdesConfig(**odes.artifact.options)
+    macro = np.nanmean(measure(odes.classifier, examples(config)[1]))
+    assert macro >= 0.85
+    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", odes.artifact.card)
+    assert said is not None
+    assert macro == pytest.approx(float(said[1]), abs=0.002)
 
 
 @pytest.mark.default_models
 def test_the_examples_of_the_paper(default_models: object) -> None:
-    odes = load("odes")
-    assert isinstance(odes, Odes)
+    odes = _odes()
     rows = odes.probabilities([Utterance(*said) for said in SAID.values()])
     for name, row in zip(SAID, rows, strict=True):
         assert row[CLASSES.index(name)] > THRESHOLD, name
