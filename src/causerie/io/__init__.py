@@ -91,7 +91,7 @@ def read_labelled(path: str | Path, labels: Collection[str]) -> Iterator[Labelle
     """Every labelled utterance of a file, with labels among these; bad ones as `read` does.
 
     The file is JSONL or a JSON array, each record with a `text`, its `labels` and perhaps the
-    `context`, a list of the turns before it.
+    `context`, a list of the turns before it, and `judged`, if not all labels were.
     """
     yield from _read(path, lambda fields, name: to_labelled(fields, labels))
 

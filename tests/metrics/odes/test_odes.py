@@ -16,7 +16,8 @@ from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes import CLASSES, OTHER, Odes, Utterance
 from causerie.metrics.odes.classifier import SignalHead, read
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.train import Example, f1_scores, labels_of
+from causerie.metrics.odes.templates import fingerprint
+from causerie.metrics.odes.train import Example, f1_scores, judged_loss, labels_of, measure
 from causerie.metrics.trained import TrainingRun
 
 
@@ -57,6 +58,27 @@ def test_labels_are_by_class_and_may_be_several() -> None:
     example = Example(Utterance("you dumb bot", None), frozenset({"insult", "critique"}))
     (row,) = labels_of([example])
     assert {CLASSES[i] for i in np.flatnonzero(row)} == {"insult", "critique"}
+
+
+def test_what_is_not_judged_neither_teaches_nor_counts(trained: Odes) -> None:
+    logits = torch.tensor([[2.0, -1.0], [0.5, 3.0]], requires_grad=True)
+    labels, judged = torch.tensor([[1.0, 0], [0, 0]]), torch.tensor([[1.0, 1], [1, 0]])
+    loss = judged_loss(logits, labels, judged)
+    p = 1 / (1 + np.exp(-logits.detach().numpy()))
+    by_hand = -(np.log(p[0, 0]) + np.log(1 - p[0, 1]) + np.log(1 - p[1, 0])) / 3
+    assert loss.item() == pytest.approx(by_hand, rel=1e-5)
+    loss.backward()
+    assert logits.grad is not None
+    assert (logits.grad != 0).tolist() == [[True, True], [True, False]]
+
+    said = Utterance("you are stupid", None)
+    (row,) = trained.probabilities([said]) > 0.5
+    fired = {name for name, fires in zip(CLASSES, row, strict=True) if fires}
+    known = [Example(said, frozenset({"insult"}), frozenset({"insult"}))]
+    whole = [Example(said, frozenset({"insult"}))]
+    for some, counted in ((known, fired & {"insult"}), (whole, fired)):
+        scores = dict(zip(CLASSES, measure(trained.classifier, some), strict=True))
+        assert {name for name, f1 in scores.items() if not np.isnan(f1)} == counted | {"insult"}
 
 
 def test_what_is_read_of_an_utterance(engines: Engines) -> None:
@@ -135,6 +157,7 @@ def test_training_lowers_the_loss(trained: Odes, training: Path) -> None:
     log = [json.loads(line) for line in (training / "metrics.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if "loss" in entry]
     assert np.mean(losses[-5:]) < 0.6 * losses[0]
+    assert fingerprint()[:12] in trained.artifact.card
     assert set(trained.artifact.part("head")) == set(trained.classifier.head.state_dict())
 
 
@@ -145,15 +168,25 @@ def test_labelled_utterances(tmp_path: Path) -> None:
         {"text": "hi", "labels": ["greeting"]},
         {"text": "hi", "labels": []},
         {"text": "", "labels": ["other"]},
+        {"text": "hi", "labels": [], "judged": ["insult", "obscenity"]},
+        {"text": "hi", "labels": ["insult"], "judged": ["obscenity"]},
+        {"text": "hi", "labels": [], "judged": []},
+        {"text": "hi", "labels": "insult", "judged": ["insult"]},
     ]
     file.write_text("\n".join(map(json.dumps, records)))
-    good, *bad = read_labelled(file, CLASSES)
-    assert not isinstance(good, Rejected)
+    records_read = list(read_labelled(file, CLASSES))
+    bad = [one for one in records_read if isinstance(one, Rejected)]
+    good, partly = (one for one in records_read if not isinstance(one, Rejected))
     assert (good.text, good.before, good.labels) == ("stop", "do you like cats?", {"stop_request"})
-    assert [str(one.reason).split(":")[0] for one in bad if isinstance(one, Rejected)] == [
+    assert good.judged == set(CLASSES)
+    assert (partly.labels, partly.judged) == (set(), {"insult", "obscenity"})
+    assert [str(one.reason).split(":")[0] for one in bad] == [
         "unknown label 'greeting'",
         "labels must be a list with something in it",
         "text is empty",
+        "label 'insult' is not among those judged",
+        "judged must be a list with something in it",
+        "labels must be a list",
     ]
 
 

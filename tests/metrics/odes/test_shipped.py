@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from causerie import Engines, load
+from causerie import load
 from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
-from causerie.metrics.odes.classifier import restore
 from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.templates import fingerprint
 from causerie.metrics.odes.train import examples, measure
 from causerie.models.artifact import load_artifact
 
@@ -32,21 +32,30 @@ SAID = {
 NO_SIGNAL = ("my boss is so stupid", "i stopped smoking last year", "i have two dogs")
 
 
+def _odes() -> Odes:
+    odes = load("odes")
+    assert isinstance(odes, Odes)
+    return odes
+
+
+def test_the_card_names_the_templates_that_are_here() -> None:
+    assert f"| templates (SHA-256) | {fingerprint()[:12]} |" in load_artifact("odes").card
+
+
 @pytest.mark.default_models
-def test_held_out_templates_are_told_apart_as_the_card_says(default_models: object) -> None:
-    artifact = load_artifact("odes")
-    classifier = restore(Engines(), artifact)
-    macro = float(np.mean(measure(classifier, examples(OdesConfig(**artifact.options))[1])))
+def test_held_out_templates_are_recognised_as_well_as_the_card_says(default_models: object) -> None:
+    odes = _odes()
+    config = OdesConfig(**odes.artifact.options)
+    macro = np.nanmean(measure(odes.classifier, examples(config)[1]))
     assert macro >= 0.85
-    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", artifact.card)
+    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", odes.artifact.card)
     assert said is not None
-    assert float(said[1]) == pytest.approx(macro, abs=0.01)
+    assert macro == pytest.approx(float(said[1]), abs=0.002)
 
 
 @pytest.mark.default_models
 def test_the_examples_of_the_paper(default_models: object) -> None:
-    odes = load("odes")
-    assert isinstance(odes, Odes)
+    odes = _odes()
     rows = odes.probabilities([Utterance(*said) for said in SAID.values()])
     for name, row in zip(SAID, rows, strict=True):
         assert row[CLASSES.index(name)] > THRESHOLD, name

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, OTHER
-from causerie.metrics.odes.templates import Grammar, Template, parse, shipped, vary
-from causerie.metrics.odes.train import examples
+from causerie.metrics.odes.templates import Grammar, Template, Utterance, parse, shipped, vary
+from causerie.metrics.odes.train import Example, examples, folds
 from causerie.text import words
 
 FILE = """
@@ -73,6 +73,28 @@ def test_templates_are_learned_or_tested_and_every_class_is_both() -> None:
     assert learned_words.isdisjoint(tuple(words(one.utterance.text)) for one in tested)
     assert examples(OdesConfig(utterances=4)) == (learned, tested)
     assert examples(OdesConfig(utterances=4, seed=1)) != (learned, tested)
+
+
+def test_what_one_adds_is_not_tested() -> None:
+    config = OdesConfig(utterances=4)
+    learned, tested = examples(config)
+    added = Utterance(f"{tested[0].utterance.text.upper()} !", None)
+    own = [Example(added, tested[0].labels), Example(Utterance("zzz", None), frozenset({OTHER}))]
+    more, fewer = examples(config, own)
+    assert more == [*learned, *own]
+    gone = tuple(words(added.text))
+    assert fewer == [one for one in tested if tuple(words(one.utterance.text)) != gone]
+    assert len(fewer) < len(tested)
+
+
+def test_a_template_is_in_one_fold() -> None:
+    parts = folds(OdesConfig(utterances=4))
+    learned, _ = examples(OdesConfig(utterances=4))
+    assert [one for part in parts[1:] for one in part] == learned
+    grammar = shipped()
+    for index in (0, 1, 7):
+        made = grammar.utterances(grammar.templates[index], 4, seed=0)
+        assert {u.text for u in made} <= {one.utterance.text for one in parts[index % 5]}
 
 
 def test_no_text_has_two_meanings() -> None:

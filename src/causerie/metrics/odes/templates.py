@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,10 +114,19 @@ def _slip(text: str, rng: random.Random) -> str:
     return " ".join(words)
 
 
+def _file() -> str:
+    return files(__package__).joinpath("utterances.txt").read_text("utf-8")
+
+
 @cache
 def shipped() -> Grammar:
     """The templates that come with causerie."""
-    return parse(files(__package__).joinpath("utterances.txt").read_text("utf-8").splitlines())
+    return parse(_file().splitlines())
+
+
+def fingerprint() -> str:
+    """SHA-256 of the file they are in: which templates an artifact was trained on."""
+    return hashlib.sha256(_file().encode()).hexdigest()
 
 
 def parse(lines: Sequence[str]) -> Grammar:

@@ -17,7 +17,7 @@ from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes.classifier import Classifier, Reading, SignalHead, read, restore
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, THRESHOLD
-from causerie.metrics.odes.templates import Utterance, shipped
+from causerie.metrics.odes.templates import Utterance, fingerprint, shipped
 from causerie.metrics.trained import TrainingRun, card
 from causerie.models.artifact import Artifact
 from causerie.text import words
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
 
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
-    "Learned from templates: docs/ratings-results.md says how it fares with real users.",
+    "Learned mostly from templates: docs/ratings-results.md says how it fares with real users.",
     "The shape of the network was chosen by these templates, which flatters it a little.",
     "It judges one utterance and the turn before it; what was said earlier is not seen.",
 )
+
+
+EVERYTHING = frozenset(CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +46,47 @@ class Example:
 
     utterance: Utterance
     labels: frozenset[str]
+    judged: frozenset[str] = EVERYTHING
+    """Classes that it has or has not; whether it has others is not known."""
 
 
-def examples(config: OdesConfig) -> tuple[list[Example], list[Example]]:
-    """Utterances of the templates to train on, and of those that are kept for testing.
-
-    Two templates may meet in the same words: those are not tested.
-    """
+def folds(config: OdesConfig) -> list[list[Example]]:
+    """The utterances of all templates in `config.folds` parts; a template is in one of them."""
     grammar = shipped()
-    parts: tuple[list[Example], list[Example]] = ([], [])
+    parts: list[list[Example]] = [[] for _ in range(config.folds)]
     for index, template in enumerate(grammar.templates):
         made = grammar.utterances(template, config.utterances, config.seed)
-        held_out = index % config.folds == 0  # some of every class: they stand together
-        parts[held_out].extend(Example(utterance, template.labels) for utterance in made)
-    learned, tested = parts
+        part = parts[index % config.folds]  # some of every class: they stand together
+        part.extend(Example(utterance, template.labels) for utterance in made)
+    return parts
+
+
+def examples(
+    config: OdesConfig, own: Sequence[Example] = ()
+) -> tuple[list[Example], list[Example]]:
+    """Utterances to train on, one's own among them, and those of templates kept for testing.
+
+    Two templates, or a template and one's own, may meet in the same words: those are not tested.
+    """
+    tested, *others = folds(config)
+    learned = [*(one for part in others for one in part), *own]
+    return learned, apart(tested, learned)
+
+
+def apart(some: Sequence[Example], learned: Sequence[Example]) -> list[Example]:
+    """Those that are not, word for word, among what is learned."""
     known = {tuple(words(one.utterance.text)) for one in learned}
-    return learned, [one for one in tested if tuple(words(one.utterance.text)) not in known]
+    return [one for one in some if tuple(words(one.utterance.text)) not in known]
 
 
 def labels_of(some: Sequence[Example]) -> NDArray[np.bool_]:
     """One row per example, one column per class."""
     return np.array([[name in one.labels for name in CLASSES] for one in some], dtype=bool)
+
+
+def judged_of(some: Sequence[Example]) -> NDArray[np.bool_]:
+    """Where the labels say something, in the same order."""
+    return np.array([[name in one.judged for name in CLASSES] for one in some], dtype=bool)
 
 
 def f1_scores(decisions: NDArray[np.bool_], labels: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -73,43 +96,53 @@ def f1_scores(decisions: NDArray[np.bool_], labels: NDArray[np.bool_]) -> NDArra
     return scores
 
 
+Learned = tuple[Reading, Tensor, Tensor]
+"""What was read, its labels, and which of them are judged."""
+
+
 class Recognition(Task):
-    """Binary cross-entropy of every class; what the encoder makes of an utterance is fixed."""
+    """Binary cross-entropy of every class judged; what the encoder reads is fixed."""
 
     def __init__(self, classifier: Classifier, train: list[Example], test: list[Example]) -> None:
         self.classifier, self.config, self._test = classifier, classifier.config, test
         self.module: SignalHead = classifier.head
         readings = read(classifier.encoder, [one.utterance for one in train])
-        self._train = list(zip(readings, torch.from_numpy(labels_of(train)).float(), strict=True))
+        labels, judged = (torch.from_numpy(of(train)).float() for of in (labels_of, judged_of))
+        self._train: list[Learned] = list(zip(readings, labels, judged, strict=True))
         self.batches = EpochBatches(len(self._train), self.config.batch, self._shuffled)
 
-    def _shuffled(self, epoch: int) -> list[tuple[Reading, Tensor]]:
+    def _shuffled(self, epoch: int) -> list[Learned]:
         rng = random.Random(f"{self.config.seed}/{epoch}")
         return rng.sample(self._train, len(self._train))
 
-    def batch(self, index: int) -> Sequence[tuple[Reading, Tensor]]:
+    def batch(self, index: int) -> Sequence[Learned]:
         return self.batches[index]
 
-    def loss(self, batch: Sequence[tuple[Reading, Tensor]]) -> Tensor:
-        readings, labels = zip(*batch, strict=True)
-        logits = self.module(readings)
-        return functional.binary_cross_entropy_with_logits(logits, torch.stack(labels))
+    def loss(self, batch: Sequence[Learned]) -> Tensor:
+        readings, labels, judged = zip(*batch, strict=True)
+        return judged_loss(self.module(readings), torch.stack(labels), torch.stack(judged))
 
     def validate(self) -> dict[str, float]:
         return {"macro F1": float(np.nanmean(measure(self.classifier, self._test)))}
 
 
+def judged_loss(logits: Tensor, labels: Tensor, judged: Tensor) -> Tensor:
+    """The mean over what is judged: a class that may be there or not teaches nothing."""
+    losses = functional.binary_cross_entropy_with_logits(logits, labels, judged, reduction="sum")
+    return losses / judged.sum()
+
+
 def measure(classifier: Classifier, some: Sequence[Example]) -> NDArray[np.float64]:
-    """F1 of each class at the threshold."""
+    """F1 of each class at the threshold, where it is judged."""
     said = classifier.probabilities([one.utterance for one in some]) > THRESHOLD
-    return f1_scores(said, labels_of(some))
+    return f1_scores(said & judged_of(some), labels_of(some))
 
 
 def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
     """Train on the templates and on the run's own utterances; F1 on templates kept apart."""
     config: OdesConfig = run.config
-    learned, tested = examples(config)
-    learned += own_examples(run)
+    own = own_examples(run)
+    learned, tested = examples(config, own)
     encoder = engines.encoder
     torch.manual_seed(config.seed)
     classifier = Classifier(encoder, config)
@@ -139,18 +172,23 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     results["macro F1 on held-out templates"] = f"{np.nanmean(scores):.3f}"
     facts = {
         "utterances": f"{len(learned):,} to learn, {len(tested):,} to test",
+        "templates (SHA-256)": fingerprint()[:12],
         "seed": config.seed,
         "backbone (SHA-256)": encoder.sha256[:12],
     }
     about = (
         f"A classifier of users' utterances, a small network on {encoder.name}, learned from the "
-        "templates in `metrics/odes/utterances.txt`; one template in "
+        f"templates in `metrics/odes/utterances.txt`{_more(own)}; one template in "
         f"{config.folds} was kept for testing."
     )
     text = card(
         "odes", run, about, {**facts, **results}, LIMITS, held_out=f"one template in {config.folds}"
     )
     return replace(bare, card=text), results
+
+
+def _more(own: Sequence[Example]) -> str:
+    return f" and from {len(own):,} labelled utterances" if own else ""
 
 
 def own_examples(run: TrainingRun) -> list[Example]:
@@ -162,5 +200,5 @@ def own_examples(run: TrainingRun) -> list[Example]:
                 run.say(f"skipped {record}")
             else:
                 utterance = Utterance(record.text, record.before)
-                found.append(Example(utterance, record.labels))
+                found.append(Example(utterance, record.labels, record.judged))
     return found
