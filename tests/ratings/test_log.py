@@ -128,3 +128,14 @@ def test_a_log_of_which_nothing_can_be_used_is_one_line(tmp_path: Path) -> None:
     file = write(tmp_path / "log.jsonl", record("u:a s:b"), record("u:a s:b"))
     with pytest.raises(CauserieError, match=r"^no dialogue can be used: has no rating$"):
         read_log([file])
+
+
+@pytest.mark.parametrize(
+    ("given", "user"),
+    [("w1", "w1"), (["w1"], "w1"), (7, "7"), (["w1", "w2"], None), ("", None), (None, None)],
+)
+def test_who_rated_is_known_where_the_log_says_so(
+    given: Any, user: str | None, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "log.jsonl", record("u:a s:b " * 3, rating=3, user=given))
+    assert read_log([file]).dialogues[0].user == user

@@ -264,7 +264,11 @@ def test_the_commands(
     assert "| cf-lstm | original treatments | inverted |" in table
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)
-    assert "| placebo treatment | 0" in effects
+    assert "| signal | placebo signals |" in effects
+    assert "difference of the heads" not in effects
+    both = run("effect", str(log_file), "--model", model, *features, *kept)
+    assert both.endswith(effects.split("wrote")[0])
+    assert "| difference of the heads |" in both
     assert "causal only if" in (tmp_path / "effects" / "effect.md").read_text()
     assert "<svg" in (tmp_path / "effects" / "effect.svg").read_text()
     days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t"), *kept)

@@ -269,6 +269,10 @@ def evaluate(
 @ratings_app.command()
 def effect(
     log: Log,
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--model", "-m", help="A fitted cf-lstm, for the paper's estimate too."),
+    ] = None,
     features: Features = "fast",
     columns: Columns = "",
     scale: Scale = None,
@@ -292,23 +296,33 @@ def effect(
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
-    from causerie.cli.console import say
+    from causerie.cli.console import say, working
     from causerie.io import write_whole
     from causerie.ratings.features import Extractor, Standard, chosen, groups_of
-    from causerie.ratings.predictor import Preparation, examples_of
-    from causerie.ratings.report import ANY, effect_markdown, effects_of, overlap_svg
+    from causerie.ratings.predictor import Preparation, RatingPredictor
+    from causerie.ratings.report import (
+        ANY,
+        effect_markdown,
+        effects_of,
+        heads_markdown,
+        heads_of,
+        overlap_svg,
+    )
     from causerie.ratings.treatments import Treatments
 
     read = _read(log, scale, system, without, least, limit=limit, seed=seed)
     engines = _engines(encoder, lm, threads, models_dir, offline)
+    known = _kept(kept)
+    heads = heads_of(RatingPredictor.load(model, engines, known), read.dialogues) if model else None
     groups = groups_of(chosen(features), engines, _names(columns))
-    extractor = Extractor(groups, _kept(kept))
+    extractor = Extractor(groups, known)
     raw = extractor([one.pairs for one in read.dialogues])
-    standard = Standard.of(extractor.features, raw)
-    preparation = Preparation(extractor, standard, Treatments())
-    examples = examples_of(preparation, read.dialogues, raw)
-    found = effects_of(examples, raw, preparation, seed)
+    preparation = Preparation(extractor, Standard.of(extractor.features, raw), Treatments())
+    with working() as watch:
+        found = effects_of(read.dialogues, raw, preparation, seed, watch)
     text = effect_markdown(found)
+    if heads:
+        text = f"{heads_markdown(heads)}\n{text}"
     typer.echo(text)
     if out:
         write_whole(out / "effect.md", text)
