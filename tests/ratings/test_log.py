@@ -154,3 +154,14 @@ def test_reasons_that_differ_in_values_alone_are_one() -> None:
 def test_a_scale_without_an_end_is_refused(scale: tuple[float, float]) -> None:
     with pytest.raises(CauserieError, match="a scale goes from low to high"):
         to_scale(3, scale)
+
+
+@pytest.mark.parametrize(
+    ("given", "user"),
+    [("w1", "w1"), (["w1"], "w1"), (7, "7"), (["w1", "w2"], None), ("", None), (None, None)],
+)
+def test_who_rated_is_known_where_the_log_says_so(
+    given: Any, user: str | None, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "log.jsonl", record("u:a s:b " * 3, rating=3, user=given))
+    assert read_log([file]).dialogues[0].user == user

@@ -501,7 +501,7 @@ def test_the_commands(
     assert "| cf-lstm | original treatments | inverted |" in table
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
     effects = run("effect", str(log_file), "--out", str(tmp_path / "effects"), *features, *kept)
-    assert "| placebo treatment | 0" in effects
+    assert "| signal | placebo signals |" in effects
     assert "causal only if" in (tmp_path / "effects" / "effect.md").read_text()
     assert "Difference of the heads (the paper's effect): " in effects
     assert "<svg" in (tmp_path / "effects" / "effect.svg").read_text()

@@ -309,7 +309,7 @@ def effect(
     from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.features import Extractor, Standard, chosen, groups_of
     from causerie.ratings.models import CfLstm
-    from causerie.ratings.predictor import FitOptions, Preparation, examples_of
+    from causerie.ratings.predictor import FitOptions, Preparation
     from causerie.ratings.report import ANY, PAPERS, effect_markdown, effects_of, overlap_svg
 
     read = _read(log, scale, system, without, least, limit=limit, seed=seed)
@@ -320,8 +320,8 @@ def effect(
     raw = extractor([one.pairs for one in read.dialogues])
     standard = Standard.of(extractor.features, raw)
     preparation = Preparation(extractor, standard, fitted.treatments)
-    examples = examples_of(preparation, read.dialogues, raw)
-    found = effects_of(examples, raw, preparation, seed)
+    with working() as watch:
+        found = effects_of(read.dialogues, raw, preparation, seed, watch)
     text = effect_markdown(found)
     if len(read.dialogues) >= LEAST:
         with working() as watch:

@@ -29,6 +29,8 @@ class RatedDialogue:
     """On the scale from 1 to 5."""
     day: date | None
     bot: str | None
+    user: str | None = None
+    """Who talked and rated: dialogues of one user are not independent."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,23 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
         raise CauserieError(f"has fewer than {options.least_pairs} turn pairs")
     bot = dialogue.system or dialogue.metadata.get("bot")
     return RatedDialogue(
-        dialogue, pairs, rating, day_of(dialogue), None if bot is None else str(bot)
+        dialogue,
+        pairs,
+        rating,
+        day_of(dialogue),
+        None if bot is None else str(bot),
+        _user(dialogue.metadata.get("user")),
     )
+
+
+def _user(given: object) -> str | None:
+    """The name of a user, which some logs write as a list of one."""
+    match given:
+        case [one]:
+            return _user(one)
+        case str() | int() if str(given).strip():
+            return str(given)
+    return None
 
 
 def day_of(dialogue: Dialogue) -> date | None:

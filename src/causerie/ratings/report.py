@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from causerie.errors import CauserieError
-from causerie.metrics.odes import CLASSES, SIGNALS
-from causerie.ratings.effect import ASSUMED, Effect, Refutation, doubly_robust, refute, study_of
-from causerie.ratings.examples import Example
+from causerie.metrics.odes import SIGNALS
+from causerie.ratings.effect import ASSUMED, Effect, doubly_robust
 from causerie.ratings.features import Floats
+from causerie.ratings.log import RatedDialogue
 from causerie.ratings.predictor import Preparation
+from causerie.ratings.refute import EXPECTED, Refutation, refute
+from causerie.ratings.study import Observed, study_of
 from causerie.ratings.treatments import fired_signals
 
 ANY = "any signal"
@@ -32,73 +34,88 @@ class EffectReport:
     effects: dict[str, Effect]
     too_few: dict[str, str]
     """Signals without an effect, and why."""
-    refutations: list[Refutation]
-    """Of all signals together."""
+    refutations: dict[str, list[Refutation]]
+    """Of each effect."""
 
 
 def effects_of(
-    examples: Sequence[Example], raw: Sequence[Floats], preparation: Preparation, seed: int = 0
+    dialogues: Sequence[RatedDialogue],
+    raw: Sequence[Floats],
+    preparation: Preparation,
+    seed: int = 0,
+    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
 ) -> EffectReport:
-    """Doubly robust effects; of a single signal against the dialogues without any."""
-    fired = [fired_signals(preparation.signals(rows)) for rows in raw]
-    any_signal = [np.any(f[:, : len(SIGNALS)], axis=1) for f in fired]
+    """Doubly robust effects of rated dialogues, from their raw features."""
+    observed = [_observed(one, rows, preparation) for one, rows in zip(dialogues, raw, strict=True)]
     effects: dict[str, Effect] = {}
     too_few: dict[str, str] = {}
-    refutations: list[Refutation] = []
-    for name in (ANY, *SIGNALS):
-        by_pair = any_signal if name == ANY else [f[:, CLASSES.index(name)] for f in fired]
-        rows = [i for i in range(len(examples)) if by_pair[i].any() or not any_signal[i].any()]
+    refutations: dict[str, list[Refutation]] = {}
+    for number, name in enumerate((ANY, *SIGNALS)):
+        watch(name, number, 1 + len(SIGNALS))
+        columns = range(len(SIGNALS)) if name == ANY else [SIGNALS.index(name)]
         try:
-            study = study_of(
-                [examples[i] for i in rows],
-                [by_pair[i] for i in rows],
-                preparation.covariates,
-                seed,
-            )
-            effects[name] = doubly_robust(study, seed)
+            effects[name] = doubly_robust(study_of(observed, columns), seed)
         except CauserieError as why:
             too_few[name] = str(why)
             continue
-        if name == ANY:
-            refutations = refute(study, effects[name], seed)
+        refutations[name] = refute(observed, columns, effects[name], seed)
     return EffectReport(effects, too_few, refutations)
+
+
+def _observed(one: RatedDialogue, raw: Floats, preparation: Preparation) -> Observed:
+    if one.rating is None:
+        raise CauserieError("effects are on ratings: leave out the dialogues without one")
+    signals = preparation.signals(raw)
+    return Observed(
+        preparation.standard(raw)[:, preparation.covariates].astype(np.float64),
+        ~np.isnan(signals[:, 0]),
+        fired_signals(signals)[:, : len(SIGNALS)],
+        one.rating,
+        one.bot,
+        one.user,
+    )
 
 
 def effect_markdown(report: EffectReport) -> str:
     lines = [
-        "| signal | dialogues with it | effect on the rating | 95% interval | plain difference "
-        "| E-value (of the interval) |",
-        "|---|---|---|---|---|---|",
+        "| signal | dialogues with it first | effect on their rating | 95% interval "
+        "| plain difference | E-value (of the interval) | propensities with it | without "
+        "| cut to fit |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, one in report.effects.items():
         lines.append(
-            f"| {name} | {int(one.treated.sum()):,} of {len(one.treated):,} | {one.estimate:+.2f} "
+            f"| {name} | {one.signalled:,} of {one.dialogues:,} | {one.estimate:+.2f} "
             f"| {one.low:+.2f} to {one.high:+.2f} | {one.naive:+.2f} "
-            f"| {one.e_value:.2f} ({one.e_value_of_interval:.2f}) |"
+            f"| {one.e_value:.2f} ({one.e_value_of_interval:.2f}) "
+            f"| {_range(one, True)} | {_range(one, False)} | {one.clipped:,} |"
         )
-    lines += [f"| {name} | | | | | {why} |" for name, why in report.too_few.items()]
-    overall = report.effects.get(ANY)
-    if overall:
+    lines += [f"| {name} | {why} | | | | | | | |" for name, why in report.too_few.items()]
+    if report.effects:
         lines += [
             "",
-            f"Overlap: propensities from {overall.propensities.min():.2f} to "
-            f"{overall.propensities.max():.2f}; {overall.clipped:,} of {len(overall.treated):,} "
-            "were too near to 0 or 1 and were moved.",
+            "Tried to refute them with:",
             "",
-            "| tried to refute it with | expected | found | |",
-            "|---|---|---|---|",
+            f"| signal | {' | '.join(EXPECTED)} |",
+            f"|---|{'---|' * len(EXPECTED)}",
         ]
-        lines += [
-            f"| {one.name} | {one.expected} | {one.found:+.3f} | "
-            f"{'stands' if one.passed else '**falls**'} |"
-            for one in report.refutations
-        ]
+        for name, tries in report.refutations.items():
+            cells = [f"{one.found:.2f} {'stands' if one.passed else '**falls**'}" for one in tries]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines += ["", *(f"- {name}: {what}" for name, what in EXPECTED.items())]
     return "\n".join([*lines, "", ASSUMED, ""])
 
 
+def _range(effect: Effect, treated: bool) -> str:
+    """Least and greatest propensity of the landmarks at which a signal did or did not fire."""
+    found = effect.propensities[effect.treated == treated]
+    return f"{found.min():.3f} to {found.max():.3f}"
+
+
 def overlap_svg(effect: Effect) -> str:
-    """Propensities of the dialogues with a signal (up) and of those without (down)."""
-    edges = np.linspace(0, 1, BARS + 1)
+    """Propensities of the moments with a signal (up) and of those without (down)."""
+    top = float(effect.propensities.max())
+    edges = np.linspace(0, top, BARS + 1)
     counts = [
         np.histogram(effect.propensities[effect.treated == kind], edges)[0]
         for kind in (True, False)
@@ -119,7 +136,7 @@ def overlap_svg(effect: Effect) -> str:
         f'<text x="{MARGIN}" y="16" fill="#ee6677">with a signal</text>'
         f'<text x="{MARGIN + 110}" y="16" fill="#4477aa">without</text>'
         f'<text x="{MARGIN}" y="{HEIGHT - 8}">0</text>'
-        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 8}" text-anchor="end">1</text>'
+        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 8}" text-anchor="end">{top:.2f}</text>'
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">'
         "probability of a signal, from what was before</text>"
     )
