@@ -251,17 +251,20 @@ def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     for seed, (one, other) in enumerate(zip(full.mean(1), without.mean(1), strict=True)):
         lines.append(f"| {seed} | {one:.4f} | {other:.4f} | {one - other:+.4f} |")
     differences = full.mean(1) - without.mean(1)
-    text = f"{differences.mean():+.4f}"
+    mean, text, verdict = differences.mean(), f"{differences.mean():+.4f}", ""
     if len(differences) > 1:
         half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
-        text += f" [{differences.mean() - half:+.4f}, {differences.mean() + half:+.4f}]"
+        text += f" [{mean - half:+.4f}, {mean + half:+.4f}]"
+        effect = "helps" if mean > half else "harms" if -mean > half else "adds nothing measurable"
+        verdict = f" Beside this encoder the graph branch {effect}."
     dialogues = runs[COMPARED[0]][0]["dialogues"]
     with_graph = accuracy(full.mean(0), dialogues).text(accuracy(without.mean(0), dialogues))
     return [
         *lines,
         "",
         f"The paired difference over {len(differences)} seeds is {text} (95%, t interval over "
-        f"seeds); over validation dialogues, the seeds averaged, {with_graph} (95%, bootstrap).",
+        f"seeds); over validation dialogues, the seeds averaged, {with_graph} (95%, bootstrap)."
+        f"{verdict}",
     ]
 
 
