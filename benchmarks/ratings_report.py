@@ -13,21 +13,14 @@ dialogues of the two larger logs, beside the fast features on the same sample; 0
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from causerie import Engines, Settings, load
-from causerie.metrics.odes import CLASSES, THRESHOLD, Odes, Utterance
-from causerie.metrics.odes.train import f1_scores
-from causerie.models.artifact import load_artifact
+from causerie.metrics.odes import Odes
 from causerie.ratings.log import read_log
 from causerie.ratings.predictor import RatingPredictor
+from odes_measured import measured
 from ratings_watch import watched
 from reporting import Report, run_causerie
 
@@ -39,7 +32,8 @@ ABOUT = (
     "cannot be checked. Ratings are mapped to 1..5. Folds are of dialogues, and where bots are "
     "known also of bots, which are then unseen; ± is the standard deviation over seeds. `mean` "
     "and `length` are sentinels: what does not beat them has learned nothing. The transformer's "
-    "encoder stays as it is (`--set tuning=adapter` trains it too)."
+    "encoder stays as it is (`--set tuning=adapter` trains it too). ConvAI 2017's 50 dialogues do "
+    "not say who is the bot and are left out."
 )
 MODELS = "mean,length,transformer,mlp,lstm,cf-lstm"
 JI, EXPORT, SMALL = "ji2022_dialogue_eval", "convai2018_export", "convai2018_intermediate"
@@ -51,32 +45,10 @@ WITHOUT = {
 BOTS = (JI, SMALL)
 """Logs that say which bot it was."""
 DATED = (EXPORT, SMALL)
+"""Logs with dates; their trends are foretold by what was fitted on the other one."""
 SAMPLE = 100
 """Dialogues of a log on which FED is measured; about 1,050 turns, nine minutes."""
 WATCHED = 20
-DREAM = {
-    "exit": "stop_request",
-    "topic_switching": "topic_switch_request",
-    "lets_chat_about": "topic_switch_request",
-    "dont_understand": "not_understand",
-    "what_are_you_talking_about": "not_understand",
-    "repeat": "repeat_request",
-    "stupid": "insult",
-    **dict.fromkeys(
-        (
-            "opinion_request", "cant_do", "tell_me_more", "weather_forecast_intent", "yes",
-            "tell_me_a_story", "where_are_you_from", "doing_well", "who_made_you",
-            "what_is_your_name", "what_can_you_do", "what_is_your_job", "what_time",
-        ),
-        "other",
-    ),
-}  # fmt: skip
-"""Which of our classes an intent of DREAM is; intents that are several are left out."""
-
-
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
 
 
 @cache
@@ -84,43 +56,6 @@ def odes() -> Odes:
     metric = load("odes", Engines(Settings(threads=1)))
     assert isinstance(metric, Odes)
     return metric
-
-
-def templates() -> str:
-    """What the card of the shipped artifact says of templates that were kept from training."""
-    rows = [row for row in load_artifact("odes").card.splitlines() if "F1" in row]
-    return "\n".join(["| held-out templates | |", "|---|---|", *rows])
-
-
-def dream(path: Path) -> str:
-    """F1 of each class that DREAM's intents have."""
-    rows = [row for row in rows_of(path) if row["label"] in DREAM]
-    labels = np.array([[DREAM[row["label"]] == name for name in CLASSES] for row in rows])
-    said = odes().probabilities([Utterance(row["text"], None) for row in rows]) > THRESHOLD
-    scores = f1_scores(said, labels)
-    there = labels.any(0)
-    lines = ["| class | utterances | F1 |", "|---|---|---|"]
-    lines += [
-        f"| {CLASSES[place]} | {int(labels[:, place].sum()):,} | {scores[place]:.3f} |"
-        for place in np.flatnonzero(there).tolist()
-    ]
-    return "\n".join([*lines, f"| macro | {len(rows):,} | {np.mean(scores[there]):.3f} |"])
-
-
-def convabuse(path: Path) -> str:
-    """Whether insult or obscenity fires where annotators saw abuse; ambiguous rows are left out."""
-    rows = [row for row in rows_of(path) if row["label"] in ("abusive", "not-abusive")]
-    said = odes().probabilities([Utterance(r["text"], (r["context"] or [None])[-1]) for r in rows])
-    columns = [CLASSES.index(name) for name in ("insult", "obscenity")]
-    fired = (said[:, columns] > THRESHOLD).any(1, keepdims=True)
-    labels = np.array([[row["label"] == "abusive"] for row in rows])
-    (f1,) = f1_scores(fired, labels)
-    hits = int((fired & labels).sum())
-    return (
-        f"Insult or obscenity against the annotators' majority: {int(labels.sum()):,} abusive of "
-        f"{len(rows):,} utterances; precision {hits / max(1, fired.sum()):.3f}, recall "
-        f"{hits / labels.sum():.3f}, F1 {f1:.3f}."
-    )
 
 
 def main() -> None:
@@ -149,10 +84,7 @@ def main() -> None:
         return watched(predictor, [one.dialogue for one in some])
 
     report.add("How to read this", ABOUT)
-    folder = options.data / "odes"
-    report.made("Signals: held-out templates", "templates.md", templates)
-    report.made("Signals: DREAM", "dream.md", lambda: dream(folder / "dream_intents.jsonl.gz"))
-    report.made("Signals: ConvAbuse", "abuse.md", lambda: convabuse(folder / "convabuse.jsonl.gz"))
+    report.made("Signals", "signals.md", lambda: measured(odes(), options.data / "odes"))
     for name in logs:
         evaluate(f"Ratings: {name}", name, "--models", MODELS, *limit, file="models")
     for name in BOTS:
@@ -166,13 +98,13 @@ def main() -> None:
     model = report.work / "fitted"
     if not model.exists():
         run_causerie(
-            "ratings", "fit", str(logs[JI]), str(logs[EXPORT]), *WITHOUT[JI], *kept, *limit,
+            "ratings", "fit", str(logs[JI]), *WITHOUT[JI], *kept, *limit,
             "--out", str(model),
         )  # fmt: skip
     for name in DATED:
         report.part(
-            f"Trend: {name}", f"trend-{name}/trend.md", "ratings", "trend", str(logs[name]),
-            "--model", str(model), *kept,
+            f"Trend: {name}, by a model of {JI}", f"trend-{name}/trend.md", "ratings", "trend",
+            str(logs[name]), "--model", str(model), *kept,
         )  # fmt: skip
     report.made("Run time of `watch`", "watch.md", watch)
     for name in (JI, EXPORT) if options.fed else ():
