@@ -124,6 +124,20 @@ def test_sources_are_merged_and_restricted_to_spoken_words(
     assert small.find("canine") is None
 
 
+def test_what_cannot_be_fetched_is_said_before_anything_is_read(
+    tmp_path: Path, corpus: Path
+) -> None:
+    engines = Engines(Settings(models_dir=tmp_path / "empty", offline=True))
+    told: list[str] = []
+    for plan in (
+        GraphPlan(tmp_path / "g", wordnet=True, corpus=(corpus,), dimension=0),
+        GraphPlan(tmp_path / "g", corpus=(corpus,), dimension=4),
+    ):
+        with pytest.raises(CauserieError, match="offline"):
+            build_graph(plan, engines, lambda what, done, total: told.append(what))
+    assert told == []
+
+
 def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
     corpus.write_text(corpus.read_text() + "\n{broken\n")
     bad: list[Rejected] = []

@@ -78,6 +78,11 @@ def build_graph(
 ) -> About:
     """Build a graph and write it to `plan.out`; bad dialogues are handed to `rejected`."""
     plan.check()
+    # What has to be fetched first: it may not be had, and reading a corpus takes minutes.
+    if plan.wordnet:
+        engines.store.pull(WORDNET)
+    if plan.dimension and not plan.numberbatch:
+        _ = engines.encoder
     builder = Builder()
     frequencies = words = None
     if plan.corpus:
