@@ -24,7 +24,6 @@ BAD = (
 
 
 @pytest.mark.default_models
-@pytest.mark.skipif(not shipped(NAME), reason="no predictor is shipped")
 def test_a_bad_talk_is_rated_lower_than_a_good_one(default_models: object) -> None:
     predictor = RatingPredictor.load(NAME, Engines())
     talks = [
@@ -41,4 +40,14 @@ def test_a_bad_talk_is_rated_lower_than_a_good_one(default_models: object) -> No
     good, bad = predictor.predict([turn_pairs(talk) for talk in talks])
     assert good.rating > bad.rating
     assert good.low < bad.low
-    assert "stop_request" in bad.signals
+    assert {"critique", "insult", "calls_out_repetition"} <= set(bad.signals)
+    assert not {"critique", "insult"} & set(good.signals)
+
+
+def test_licence_and_card_go_with_it() -> None:
+    folder = shipped(NAME)
+    assert folder is not None
+    assert "not for commercial use" in (folder / "LICENSE").read_text()
+    card = (folder / "card.md").read_text()
+    for part in ("4,599 rated dialogues", "causerie ratings fit", "Cross-validated", "| cf-lstm |"):
+        assert part in card
