@@ -13,17 +13,26 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from causerie.bench.catalogue import find_set
 from causerie.bench.judged import read_judged
 from causerie.bench.judgement import judgement_of
 from causerie.bench.printed import printed_tables
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.statistics import spearman
+from causerie.bench.statistics import (
+    ClusterStatistic,
+    Estimate,
+    correlation_of_clusters,
+    spearman,
+    with_intervals,
+)
 from causerie.bench.units import units_of
 from causerie.engines import Engines, Settings
 from causerie.metrics import Metric, load
@@ -34,10 +43,27 @@ METRICS = ("fed", "cpmi", "cpmi-sym")
 MODELS = {"tuned": "default", "stock": "default-lm"}
 AT_ONCE = 25
 SETS = {"fed_turn": "Turns", "fed_dialog": "Dialogues"}
+ABOUT = (
+    "Made by `make followups DATA=folder`. `fed`, `cpmi` and `cpmi-sym` on FED's conversations: "
+    "Spearman's rho of every dimension with what people said about that dimension, the mean of "
+    "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
+    "language model that comes with causerie, *stock* what it was before; *ours* are the "
+    "hypotheses that come with causerie, *published* those of FED's authors. *Printed* is table 1 "
+    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M)."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric's correlations by dimension, and their mean without `overall`."""
+
+    of: Mapping[str, float]
+    mean: Estimate
 
 
 def main() -> None:
     report, data = Report.from_command_line("What the follow-up metrics are worth", __doc__)
+    report.add("How to read this", ABOUT)
     hypotheses = {"ours": None, "published": data / "fed_hypotheses.json"}
     for name, title in SETS.items():
         rows = printed() if name == "fed_turn" else {}
@@ -51,18 +77,20 @@ def main() -> None:
     report.write()
 
 
-def printed() -> dict[str, dict[str, float]]:
+def printed() -> dict[str, Row]:
     """Table 1 of the paper."""
     (block,) = printed_tables("cpmi").table("1").blocks
-    return {
-        f"*{row.method}, printed*": {
-            _name(column.label): cell.value
-            for column, cell in zip(block.columns, row.cells, strict=True)
-            if cell.value is not None and column.protocol
-        }
-        for row in block.rows
-        if row.metric
-    }
+    rows = {}
+    for row in block.rows:
+        if row.metric:
+            of = {
+                _name(column.label): cell.value
+                for column, cell in zip(block.columns, row.cells, strict=True)
+                if cell.value is not None and column.protocol
+            }
+            mean = fmean(value for name, value in of.items() if name != OVERALL)
+            rows[f"*{row.method}, printed*"] = Row(of, Estimate(mean, len(of)))
+    return rows
 
 
 def score_all(
@@ -101,7 +129,7 @@ def loaded(metric: str, engines: Engines, hypotheses: Path | None) -> Metric:
 
 def correlations(
     data: Path, work: Path, name: str, metric: str, engines: Engines, hypotheses: Path | None
-) -> dict[str, float]:
+) -> Row:
     """By dimension; dimensions without a judgement of their own are left out."""
     judged = read_judged(find_set(name, data))
     units = units_of(judged)
@@ -111,25 +139,38 @@ def correlations(
         _name(c.removeprefix(f"{metric}.")): row
         for c, row in zip(scored.columns, scored.values, strict=True)
     }
-    found = {}
-    for dimension in judged.dimensions:
-        row = columns.get(_name(dimension))
-        if row is not None:
-            value = spearman(row, judgement_of(judged, units, dimension).points)[0].value
-            found[_name(dimension)] = float("nan") if value is None else value
-    if unjudged := columns.keys() - found.keys() - {OVERALL}:
+    points = {
+        _name(dimension): judgement_of(judged, units, dimension).points
+        for dimension in judged.dimensions
+        if _name(dimension) in columns
+    }
+    if unjudged := columns.keys() - points.keys() - {OVERALL}:
         raise SystemExit(f"{name} has no judgement of {', '.join(unjudged)}")
-    return found
+    of = {}
+    for dimension, human in points.items():
+        value = spearman(columns[dimension], human)[0].value
+        of[dimension] = float("nan") if value is None else value
+    drawn = [
+        correlation_of_clusters(columns[dimension], human, units.clusters, ranks=True)
+        for dimension, human in points.items()
+        if dimension != OVERALL
+    ]
+    mean = fmean(value for dimension, value in of.items() if dimension != OVERALL)
+    (interval,) = with_intervals(
+        [Estimate(mean, len(units))],
+        ClusterStatistic(drawn[0].clusters, lambda n: np.mean([one(n) for one in drawn], axis=0)),
+        seed=0,
+    )
+    return Row(of, interval)
 
 
-def table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """Dimensions as columns; the mean leaves out `overall`."""
-    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+def table(rows: Mapping[str, Row]) -> str:
+    """Dimensions as columns."""
+    names = list(dict.fromkeys(name for row in rows.values() for name in row.of))
     lines = [f"| | {' | '.join(names)} | mean |", f"| --- |{' --: |' * (len(names) + 1)}"]
     for title, row in rows.items():
-        cells = [f"{row[name]:.3f}" if name in row else "" for name in names]
-        mean = fmean(value for name, value in row.items() if name != "overall")
-        lines.append(f"| {title} | {' | '.join(cells)} | {mean:.3f} |")
+        cells = [f"{row.of[name]:.3f}" if name in row.of else "" for name in names]
+        lines.append(f"| {title} | {' | '.join(cells)} | {row.mean.text(3)} |")
     return "\n".join(lines)
 
 

@@ -88,7 +88,7 @@ def main() -> None:
     for name in logs:
         evaluate(f"Ratings: {name}", name, "--models", MODELS, *limit, file="models")
     for name in BOTS:
-        words = ("--models", MODELS, "--by-bot", *limit)
+        words = ("--models", MODELS, "--by", "bot", *limit)
         evaluate(f"Ratings of unseen bots: {name}", name, *words, file="bots")
     for name, log in logs.items():
         report.part(

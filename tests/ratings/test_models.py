@@ -14,6 +14,7 @@ from scipy import optimize
 
 from causerie import CauserieError, Engines, Settings
 from causerie.ratings.examples import HELD_OUT, Example, masked, split
+from causerie.ratings.fitting import deal
 from causerie.ratings.models import (
     MODELS,
     CfLstm,
@@ -23,7 +24,6 @@ from causerie.ratings.models import (
     Neural,
     RatingModel,
     build,
-    deal,
 )
 from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
 from causerie.ratings.predictor import fit_models

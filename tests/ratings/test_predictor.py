@@ -15,36 +15,27 @@ from causerie import CauserieError, Dialogue, Engines, Turn, load
 from causerie.cli import app
 from causerie.metrics.odes import CLASSES, SIGNALS, Odes, Utterance
 from causerie.models.artifact import load_artifact
-from causerie.ratings.evaluate import (
-    Held,
-    _held_out,
-    _quality,
-    _within,
-    evaluation_markdown,
-    folds_of,
-    pairs_seen,
-)
+from causerie.ratings.evaluate import Held, _held_out, _quality, folds_of, pairs_seen
+from causerie.ratings.extract import Extractor, Standard, content_key
 from causerie.ratings.features import (
     ALL,
     FAST,
     Columns,
-    Extractor,
     Feature,
-    Kept,
     Scored,
     Specificity,
-    Standard,
     Valence,
     Words,
     chosen,
-    content_key,
     groups_of,
-)  # fmt: skip
+)
+from causerie.ratings.kept import Kept
 from causerie.ratings.log import RatedLog, read_log
 from causerie.ratings.models import ModelConfig
 from causerie.ratings.monitor import RatingMonitor
 from causerie.ratings.pairs import turn_pairs
 from causerie.ratings.predictor import FitOptions, RatingPredictor, fit_predictor
+from causerie.ratings.tables import _within, evaluation_markdown
 from causerie.ratings.treatments import Treatments
 
 SMALL = ModelConfig(width=4, head=4, epochs=2, batch=16)
@@ -335,12 +326,23 @@ def test_the_monitor_names_the_signals_of_the_turn_that_fires_them(
     assert named
 
 
-def test_folds_keep_bots_together(log: RatedLog) -> None:
-    fold = folds_of(log.dialogues, 0, by_bot=True)
-    by_bot = {one.bot: set() for one in log.dialogues}
-    for one, number in zip(log.dialogues, fold, strict=True):
-        by_bot[one.bot].add(int(number))
-    assert sorted(map(len, by_bot.values())) == [1, 1, 1]
+@pytest.mark.parametrize("by", ["bot", "user"])
+def test_folds_keep_bots_and_users_together(log: RatedLog, by: str) -> None:
+    names = [f"{index % 3}" for index in range(len(log.dialogues))]
+    dialogues = [
+        replace(one, **{"bot": None, "user": None, by: name})
+        for one, name in zip(log.dialogues, names, strict=True)
+    ]
+    folds: dict[str, set[int]] = {name: set() for name in names}
+    for name, number in zip(names, folds_of(dialogues, 0, by), strict=True):
+        folds[name].add(int(number))
+    assert sorted(map(len, folds.values())) == [1, 1, 1]
+    other = "user" if by == "bot" else "bot"
+    with pytest.raises(CauserieError, match=f"folds by {other} need the {other}"):
+        folds_of(dialogues, 0, other)
+
+
+def test_folds_of_dialogues_differ_by_seed(log: RatedLog) -> None:
     assert len(set(folds_of(log.dialogues, 0).tolist())) == 5
     assert (folds_of(log.dialogues, 0) != folds_of(log.dialogues, 1)).any()
 
@@ -446,10 +448,10 @@ def test_a_cross_validation_goes_on_where_it_was_stopped(
     kept = Kept(tmp_path / "kept.sqlite")
     options = FitOptions(features=names, config=SMALL)
 
-    def run(*models: str, by_bot: bool = False) -> room.Evaluation:
+    def run(*models: str, by: str = "dialogue") -> room.Evaluation:
         extractor = Extractor(groups_of(names, engines), kept)
         return room.evaluate(
-            log.dialogues, extractor, engines, options, models, seeds=1, by_bot=by_bot, kept=kept
+            log.dialogues, extractor, engines, options, models, seeds=1, by=by, kept=kept
         )
 
     first = run("mean", "cf-lstm")
@@ -461,7 +463,7 @@ def test_a_cross_validation_goes_on_where_it_was_stopped(
     )
     assert again.models["cf-lstm"][0].heads is not None
     assert again.models["length"][0].heads is None
-    run("cf-lstm", by_bot=True)
+    run("cf-lstm", by="bot")
     assert fits[15:] == ["cf-lstm"] * 3
     monkeypatch.setattr(kept, "get", lambda keys: dict.fromkeys(keys, b"damaged!"))
     run("mean")

@@ -11,7 +11,8 @@ import pytest
 from causerie import CauserieError, Dialogue, Turn
 from causerie.metrics.odes import CLASSES, SIGNALS
 from causerie.ratings.effect import ASSUMED
-from causerie.ratings.features import Extractor, Feature, Floats, Group, Standard
+from causerie.ratings.extract import Extractor, Standard
+from causerie.ratings.features import Feature, Floats, Group
 from causerie.ratings.log import RatedDialogue
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.predictor import Preparation

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -13,12 +12,29 @@ import typer
 
 from causerie.cli import options
 from causerie.cli.assignments import configure
+from causerie.cli.ratingslog import (
+    Columns,
+    Features,
+    Least,
+    Limit,
+    Log,
+    Predictor,
+    Scale,
+    Set,
+    System,
+    Values,
+    Without,
+    engines_of,
+    kept_values,
+    names_in,
+    read_rated,
+    say_skipped,
+    wanted,
+)
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
-    from causerie.engines import Engines
-    from causerie.ratings.features import Kept
-    from causerie.ratings.log import RatedLog, ReadOptions
+    pass
 
 ratings_app = typer.Typer(
     name="ratings",
@@ -26,53 +42,6 @@ ratings_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-Log = Annotated[
-    list[Path],
-    typer.Argument(metavar="LOG...", help="Dialogues with ratings.", show_default=False),
-]
-Features = Annotated[
-    str,
-    typer.Option(
-        help="fast, all (needs the language model) and groups, separated by commas: odes, valence, "
-        "specificity, words, width=MODEL and depth=MODEL (DialogRPT), and any metric."
-    ),
-]
-Columns = Annotated[
-    str, typer.Option(help="Numbers on turns that are features too, separated by commas.")
-]
-Scale = Annotated[
-    Optional[str],  # noqa: UP045 - typer reads it at run time, on 3.10 too
-    typer.Option(
-        metavar="LOW,HIGH", help="Of the ratings [default: rating_scale of the record, or 1,5]."
-    ),
-]
-System = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(help="The speaker who is the system, where neither roles nor names tell."),
-]
-Without = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option(metavar="FIELD=VALUE", help="Leave out such records; repeat for several."),
-]
-Least = Annotated[int, typer.Option(min=1, help="Turn pairs of a dialogue at least.")]
-Limit = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(min=1, help="Only so many dialogues, drawn at random (with --seed)."),
-]
-Predictor = Annotated[
-    str, typer.Option("--model", "-m", help="A folder that `ratings fit` wrote, or ratings.")
-]
-Values = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--kept", help="Where what was measured is kept [default: in the platform's cache folder]."
-    ),
-]
-Set = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the models."),
-]
 
 
 @ratings_app.command()
@@ -107,20 +76,22 @@ def fit(
     """
     from causerie.cli.console import say, working
     from causerie.models.artifact import check_place
-    from causerie.ratings.evaluate import LEAST, evaluation_markdown
+    from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.features import Extractor, chosen, groups_of
+    from causerie.ratings.extract import Extractor
+    from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.log import LEAST_PAIRS
     from causerie.ratings.models import CfLstm, ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
+    from causerie.ratings.tables import evaluation_markdown
 
     out = out.resolve()
     check_place(out)
-    read = _read(log, scale, system, without, least, limit=limit, seed=seed)
+    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
     config = configure(ModelConfig, set_ or [], {"seed": seed})
-    chosen_options = FitOptions(model, chosen(features), _names(columns), config=config)
-    engines = _engines(encoder, lm, threads, models_dir, offline)
-    known = _kept(kept)
+    chosen_options = FitOptions(model, chosen(features), names_in(columns), config=config)
+    engines = engines_of(encoder, lm, threads, models_dir, offline)
+    known = kept_values(kept)
     results = ""
     if len(read.dialogues) >= LEAST:
         groups = groups_of(chosen_options.features, engines, chosen_options.columns)
@@ -189,9 +160,9 @@ def predict(
 
     if out:
         check_table_path(out)
-    wanted, skipped = _wanted(scale, system, None, least, rated=False), Skipped()
-    engines = _engines(encoder, lm, threads, models_dir, offline)
-    predictor = RatingPredictor.load(model, engines, _kept(kept))
+    usable_ones, skipped = wanted(scale, system, None, least, rated=False), Skipped()
+    engines = engines_of(encoder, lm, threads, models_dir, offline)
+    predictor = RatingPredictor.load(model, engines, kept_values(kept))
     rows = (
         {
             "dialogue_id": one.dialogue.id,
@@ -202,7 +173,7 @@ def predict(
             "without_signal": round(p.under[0], 4) if p.under else None,
             "signals": " ".join(p.signals),
         }
-        for one, p in predictor.predict_log(usable(log, wanted, skipped))
+        for one, p in predictor.predict_log(usable(log, usable_ones, skipped))
     )
     if out:
         types = {"dialogue_id": str, "class": int, "signals": str}
@@ -211,7 +182,7 @@ def predict(
     else:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
-    _say_skipped(skipped.reasons)
+    say_skipped(skipped.reasons)
     if skipped.reasons:
         raise typer.Exit(1)
 
@@ -225,7 +196,7 @@ def evaluate(
     features: Features = "fast",
     columns: Columns = "",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of the cross-validation.")] = 3,
-    by_bot: Annotated[bool, typer.Option("--by-bot", help="Folds of bots.")] = False,
+    by: Annotated[str, typer.Option(help="Folds are made of: dialogue, bot or user.")] = "dialogue",
     set_: Set = None,
     scale: Scale = None,
     system: System = None,
@@ -250,25 +221,29 @@ def evaluate(
     """
     from causerie.cli.console import say, working
     from causerie.io import write_whole
+    from causerie.ratings.evaluate import FOLDED
     from causerie.ratings.evaluate import evaluate as run
-    from causerie.ratings.evaluate import evaluation_markdown
-    from causerie.ratings.features import Extractor, chosen, groups_of
+    from causerie.ratings.extract import Extractor
+    from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.models import MODELS, ModelConfig
     from causerie.ratings.predictor import FitOptions
+    from causerie.ratings.tables import evaluation_markdown
 
-    if unknown := sorted(set(_names(models)) - set(MODELS)):
+    if by not in FOLDED:
+        raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
+    if unknown := sorted(set(names_in(models)) - set(MODELS)):
         raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
-    read = _read(log, scale, system, without, least, limit=limit, seed=seed)
-    engines = _engines(encoder, lm, threads, models_dir, offline)
+    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
+    engines = engines_of(encoder, lm, threads, models_dir, offline)
     names = chosen(features)
-    known = _kept(kept)
-    extractor = Extractor(groups_of(names, engines, _names(columns)), known)
+    known = kept_values(kept)
+    extractor = Extractor(groups_of(names, engines, names_in(columns)), known)
     config = configure(ModelConfig, set_ or [])
-    fitted = FitOptions(features=names, columns=_names(columns), config=config)
+    fitted = FitOptions(features=names, columns=names_in(columns), config=config)
     with working() as watch:
         found = run(
-            read.dialogues, extractor, engines, fitted, _names(models),
-            seeds=seeds, by_bot=by_bot, kept=known, watch=watch,
+            read.dialogues, extractor, engines, fitted, names_in(models),
+            seeds=seeds, by=by, kept=known, watch=watch,
         )  # fmt: skip
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
@@ -305,17 +280,19 @@ def effect(
     """
     from causerie.cli.console import say, working
     from causerie.io import write_whole
-    from causerie.ratings.evaluate import LEAST, heads_markdown
+    from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.features import Extractor, Standard, chosen, groups_of
+    from causerie.ratings.extract import Extractor, Standard
+    from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.models import CfLstm
     from causerie.ratings.predictor import FitOptions, Preparation
     from causerie.ratings.report import ANY, PAPERS, effect_markdown, effects_of, overlap_svg
+    from causerie.ratings.tables import heads_markdown
 
-    read = _read(log, scale, system, without, least, limit=limit, seed=seed)
-    engines = _engines(encoder, lm, threads, models_dir, offline)
-    fitted = FitOptions(features=chosen(features), columns=_names(columns))
-    known = _kept(kept)
+    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
+    engines = engines_of(encoder, lm, threads, models_dir, offline)
+    fitted = FitOptions(features=chosen(features), columns=names_in(columns))
+    known = kept_values(kept)
     extractor = Extractor(groups_of(fitted.features, engines, fitted.columns), known)
     raw = extractor([one.pairs for one in read.dialogues])
     standard = Standard.of(extractor.features, raw)
@@ -370,14 +347,14 @@ def trend(
     from causerie.ratings.trend import chart, trend_markdown
     from causerie.ratings.trend import trend as averages
 
-    wanted, skipped = _wanted(scale, system, without, least, rated=False), Skipped()
-    engines = _engines(encoder, lm, threads, models_dir, offline)
-    predictor = RatingPredictor.load(model, engines, _kept(kept))
+    usable_ones, skipped = wanted(scale, system, without, least, rated=False), Skipped()
+    engines = engines_of(encoder, lm, threads, models_dir, offline)
+    predictor = RatingPredictor.load(model, engines, kept_values(kept))
     rows = [
         (one.day, float("nan") if one.rating is None else one.rating, p.rating)
-        for one, p in predictor.predict_log(usable(log, wanted, skipped))
+        for one, p in predictor.predict_log(usable(log, usable_ones, skipped))
     ]
-    _say_skipped(skipped.reasons)
+    say_skipped(skipped.reasons)
     found = averages(*zip(*rows, strict=True))
     if not found.days:
         raise CauserieError("no dialogue has a date: there is no trend to show")
@@ -413,7 +390,7 @@ def watch(
     from causerie.ratings.monitor import RatingMonitor
     from causerie.ratings.predictor import RatingPredictor
 
-    predictor = RatingPredictor.load(model, _engines(encoder, lm, threads, models_dir, offline))
+    predictor = RatingPredictor.load(model, engines_of(encoder, lm, threads, models_dir, offline))
     monitor = RatingMonitor(predictor, system, limit)
     measured, total, bad = [], [], 0
     for number, line in enumerate(sys.stdin, start=1):
@@ -444,81 +421,3 @@ def watch(
         say(f"{len(total):,} turns, p95 {whole:.0f} ms each, of which features {features:.0f} ms")
     if bad:
         raise typer.Exit(1)
-
-
-def _engines(
-    encoder: str, lm: str, threads: int | None, models_dir: Path | None, offline: bool
-) -> Engines:
-    from causerie.engines import Engines, Settings
-
-    return Engines(
-        Settings(encoder=encoder, lm=lm, threads=threads, models_dir=models_dir, offline=offline)
-    )
-
-
-def _kept(path: Path | None) -> Kept:
-    from platformdirs import user_cache_path
-
-    from causerie.ratings.features import Kept
-
-    return Kept(path or user_cache_path("causerie") / "ratings.sqlite")
-
-
-def _read(
-    log: list[Path],
-    scale: str | None,
-    system: str | None,
-    without: list[str] | None,
-    least: int,
-    *,
-    limit: int | None = None,
-    seed: int = 0,
-) -> RatedLog:
-    """The usable dialogues; what was left out is said, a line per reason."""
-    from dataclasses import replace
-
-    from causerie.ratings.log import read_log
-    from causerie.training.corpus import sample
-
-    read = read_log(log, _wanted(scale, system, without, least))
-    _say_skipped(read.skipped)
-    return replace(read, dialogues=tuple(sample(read.dialogues, limit, seed)))
-
-
-def _wanted(
-    scale: str | None, system: str | None, without: list[str] | None, least: int, rated: bool = True
-) -> ReadOptions:
-    from causerie.ratings.log import ReadOptions
-
-    return ReadOptions(_scale(scale), system, least, _fields(without or []), rated)
-
-
-def _say_skipped(reasons: Mapping[str, int]) -> None:
-    from causerie.cli.console import say
-
-    for why, count in sorted(reasons.items()):
-        say(f"left out {count:,}: {why}")
-
-
-def _scale(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise CauserieError(f"--scale {text}: write LOW,HIGH as in 1,5") from None
-    return low, high
-
-
-def _fields(assignments: list[str]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise CauserieError(f"--without {assignment}: write FIELD=VALUE")
-        found[name] = found.get(name, frozenset()) | {value}
-    return found
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

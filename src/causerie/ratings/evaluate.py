@@ -15,8 +15,10 @@ import numpy as np
 from causerie._version import __version__
 from causerie.errors import CauserieError
 from causerie.ratings.effect import HeadsEffect, heads_effect, pearson
-from causerie.ratings.features import Extractor, Floats, Kept, Standard, content_key
-from causerie.ratings.models import CfLstm, Transformer
+from causerie.ratings.extract import Extractor, Standard, content_key
+from causerie.ratings.features import Floats
+from causerie.ratings.kept import Kept
+from causerie.ratings.models import Transformer
 from causerie.ratings.monitor import LIMIT
 from causerie.ratings.predictor import (
     FitOptions,
@@ -27,7 +29,7 @@ from causerie.ratings.predictor import (
     ratings_of,
 )
 from causerie.ratings.scale import five_class, is_low
-from causerie.ratings.trend import TOO_FEW, Trend, trend
+from causerie.ratings.trend import Trend, trend
 from causerie.training.measures import auc
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.ratings.log import RatedDialogue
 
+FOLDED = ("dialogue", "bot", "user")
+"""What folds can be made of: those of bots, or of users, are then unseen."""
 FOLDS = 5
 SEEN = (0.25, 0.5, 0.75)
 """Shares of a dialogue after which it is asked how it will be rated."""
@@ -151,11 +155,11 @@ def evaluate(
     models: Sequence[str],
     *,
     seeds: int = 3,
-    by_bot: bool = False,
+    by: str = "dialogue",
     kept: Kept | None = None,
     watch: Callable[[str, float, float], None] = lambda what, done, total: None,
 ) -> Evaluation:
-    """Cross-validate: folds of dialogues, or of bots, which are then all unknown.
+    """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown.
 
     Features are measured once for all models and seeds; what was predicted before is in `kept`.
     """
@@ -169,7 +173,7 @@ def evaluate(
         for seed in range(seeds):
             watch(f"{name}, seed {seed}", number * seeds + seed, len(models) * seeds)
             chosen = replace(options, model=name, config=replace(options.config, seed=seed))
-            fold = folds_of(dialogues, seed, by_bot=by_bot)
+            fold = folds_of(dialogues, seed, by)
             key = _key(dialogues, fold, extractor, engines, chosen)
             known = kept.get([key]) if kept else {}
             held = Held.restored(known.get(key), len(dialogues))
@@ -206,15 +210,15 @@ def _key(
 
 
 def folds_of(
-    dialogues: Sequence[RatedDialogue], seed: int, *, by_bot: bool = False
+    dialogues: Sequence[RatedDialogue], seed: int, by: str = "dialogue"
 ) -> NDArray[np.int64]:
-    """A fold for each dialogue; all dialogues of a bot are in one if `by_bot`."""
-    if by_bot:
-        keys = [one.bot for one in dialogues]
-        if None in keys or len(set(keys)) < 2:
-            raise CauserieError("folds by bot need the bot of every dialogue, and two of them")
+    """A fold for each dialogue; all dialogues of a bot, or of a user, are in one if asked."""
+    if by == "dialogue":
+        keys: list[str | None] = [str(index) for index in range(len(dialogues))]
     else:
-        keys = [str(index) for index in range(len(dialogues))]
+        keys = [one.bot if by == "bot" else one.user for one in dialogues]
+        if None in keys or len(set(keys)) < 2:
+            raise CauserieError(f"folds by {by} need the {by} of every dialogue, and two of them")
     distinct = sorted({key for key in keys if key is not None})
     order = random.Random(seed).sample(distinct, len(distinct))
     count = min(FOLDS, len(distinct))
@@ -317,101 +321,3 @@ def _mean(values: ArrayLike) -> float:
     """nan of nothing."""
     numbers = np.asarray(values, dtype=np.float64)
     return float(numbers.mean()) if len(numbers) else math.nan
-
-
-def evaluation_markdown(name: str, found: Evaluation) -> str:
-    """Shape of the paper's tables 2 and 3, with spread over seeds."""
-    lines = [
-        f"### {name}",
-        "",
-        f"{found.dialogues:,} dialogues, a signal in {found.treated:.0%} of them; accuracy of the "
-        f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
-        "",
-        "| model | individual | L1d | L7d | binary | 5-class |",
-        "|---|---|---|---|---|---|",
-    ]
-    for model, runs in found.models.items():
-        cells = [
-            _within([run.correlations.individual for run in runs]),
-            _within([run.correlations.daily for run in runs]),
-            _within([run.correlations.weekly for run in runs]),
-            _spread([run.binary for run in runs], percent=True),
-            _spread([run.five for run in runs], percent=True),
-        ]
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        *_warnings_table(found.models),
-        "",
-        heads_markdown(found.models.get(CfLstm.name, ())),
-    ]
-    return "\n".join(lines)
-
-
-def heads_markdown(runs: Sequence[Quality]) -> str:
-    """The paper's estimate of the effect, and its table 3: nothing without a CF-LSTM of two."""
-    heads = [run.heads for run in runs if run.heads]
-    inverted = [run.inverted for run in runs if run.inverted]
-    if not heads:
-        return ""
-    return "\n".join(
-        [
-            "| cf-lstm | original treatments | inverted |",
-            "|---|---|---|",
-            f"| individual | {_within([run.correlations.individual for run in runs])} "
-            f"| {_within([one.individual for one in inverted])} |",
-            f"| L1d | {_within([run.correlations.daily for run in runs])} "
-            f"| {_within([one.daily for one in inverted])} |",
-            f"| L7d | {_within([run.correlations.weekly for run in runs])} "
-            f"| {_within([one.weekly for one in inverted])} |",
-            "",
-            f"Difference of the heads (the paper's effect): {_spread([h.effect for h in heads])}; "
-            f"squared error of what happened {_spread([h.factual_error for h in heads])}, squared "
-            f"gap to what did not {_spread([h.counterfactual_gap for h in heads])}.",
-            "",
-        ]
-    )
-
-
-def _warnings_table(models: Mapping[str, Sequence[Quality]]) -> list[str]:
-    lines = [
-        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
-        "",
-        "| model | seen | AUC | Brier score | low ones with an alarm | others with one "
-        "| pairs ahead |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for model, runs in models.items():
-        for place, share in enumerate(SEEN):
-            some = [run.warnings[place] for run in runs]
-            cells = [
-                _spread([one.auc for one in some]),
-                _spread([one.brier for one in some]),
-                _spread([one.caught for one in some], percent=True),
-                _spread([one.false for one in some], percent=True),
-                _spread([one.ahead for one in some]),
-            ]
-            lines.append(f"| {model} | {share:.0%} | {' | '.join(cells)} |")
-    return lines
-
-
-def _spread(values: Sequence[float], *, percent: bool = False) -> str:
-    """Mean over seeds, and standard deviation where there are several."""
-    known = [value for value in values if np.isfinite(value)]
-    if not known:
-        return "–"
-    shown = [np.mean(known), np.std(known)][: len(known)]
-    return " ± ".join(f"{value:.1%}" if percent else f"{value:.3f}" for value in shown)
-
-
-def _within(runs: Sequence[Sequence[float | None]]) -> str:
-    """The mean over folds, and its spread over seeds; folds without a number are counted."""
-    folds = [value for run in runs for value in run]
-    if all(value is None for value in folds):
-        return TOO_FEW
-    known = [[value for value in run if value is not None and np.isfinite(value)] for run in runs]
-    dropped = len(folds) - sum(map(len, known))
-    text = _spread([float(np.mean(run)) for run in known if run])
-    return (
-        f"{text} ({dropped} of {len(folds)} folds left out)" if 0 < dropped < len(folds) else text
-    )

@@ -7,10 +7,8 @@ measure. Values are kept on disk by content, and z-scored with statistics of the
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -266,144 +264,6 @@ def _lasting(name: str) -> str:
     return str(Path(name).resolve())
 
 
-class Kept:
-    """Values on disk, by what decides them: a group and the turns."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unusable(error) from error
-        with self._open() as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB)")
-
-    def get(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """The values of those keys that have one."""
-        found = {}
-        with self._open() as connection:
-            for key in keys:
-                row = connection.execute("SELECT value FROM kept WHERE key = ?", (key,)).fetchone()
-                if row is not None:
-                    found[key] = bytes(row[0])
-        return found
-
-    def put(self, values: dict[str, bytes]) -> None:
-        with self._open() as connection:
-            connection.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", values.items())
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(sqlite3.connect(self._path, timeout=60)) as connection, connection:
-                yield connection
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-
-    def _unusable(self, error: Exception) -> CauserieError:
-        return CauserieError(
-            f"{self._path} cannot keep what is measured ({error}): remove it, or choose another "
-            "file with --kept"
-        )
-
-
-CHUNK = 32
-"""Dialogues whose missing features are measured, and then kept, together."""
-
-
-class Extractor:
-    """All features of turn pairs, measured once."""
-
-    def __init__(self, groups: Sequence[Group], kept: Kept | None = None) -> None:
-        self.groups, self._kept = tuple(groups), kept
-        self.features = tuple(feature for group in groups for feature in group.features)
-
-    @property
-    def signature(self) -> str:
-        return "|".join(group.signature for group in self.groups)
-
-    def __call__(self, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
-        """Of each dialogue a row per pair, raw."""
-        parts = [self._group(group, dialogues) for group in self.groups]
-        return [np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)]
-
-    def _group(self, group: Group, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
-        keys = [content_key(group.signature, pairs) for pairs in dialogues]
-        known = self._kept.get(keys) if self._kept else {}
-        width = len(group.features)
-        values = {
-            key: np.frombuffer(known[key], dtype=np.float32).reshape(-1, width)
-            for key, pairs in zip(keys, dialogues, strict=True)
-            # What is not of the size that was written is damaged, and measured again.
-            if key in known and len(known[key]) == 4 * width * len(pairs)
-        }
-        new = {k: p for k, p in zip(keys, dialogues, strict=True) if k not in values}
-        for chunk in _chunks(list(new.items()), CHUNK):
-            measured = group.measure([pair for _, pairs in chunk for pair in pairs])
-            ends = np.cumsum([len(pairs) for _, pairs in chunk])[:-1]
-            made = dict(zip([key for key, _ in chunk], np.split(measured, ends), strict=True))
-            values.update(made)
-            if self._kept:
-                self._kept.put({key: rows.tobytes() for key, rows in made.items()})
-        return [values[key] for key in keys]
-
-
-def content_key(signature: str, pairs: Sequence[TurnPair]) -> str:
-    """Of all that decides a group's values for a dialogue."""
-    digest = hashlib.sha256(signature.encode())
-    talks = {id(pair.response.dialogue): pair.response.dialogue for pair in pairs if pair.response}
-    for dialogue in talks.values():
-        turns = [(turn.speaker, turn.role, turn.text, turn.references) for turn in dialogue.turns]
-        digest.update(repr((turns, dialogue.background)).encode("utf-8", "replace"))
-    for pair in pairs:
-        place = pair.response.turn if pair.response else None
-        one = (pair.user, pair.before, place, sorted(pair.columns.items()))
-        digest.update(repr(one).encode("utf-8", "replace"))
-    return digest.hexdigest()
-
-
 def _hash(package: str, *path: str) -> str:
     """Of a file that comes with a package and decides values."""
     return hashlib.sha256(files(package).joinpath(*path).read_bytes()).hexdigest()
-
-
-def _chunks(
-    items: list[tuple[str, Sequence[TurnPair]]], size: int
-) -> Iterator[list[tuple[str, Sequence[TurnPair]]]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-@dataclass(frozen=True, eq=False)
-class Standard:
-    """Z-scores with the statistics of the fitted log."""
-
-    mean: Floats
-    deviation: Floats
-    fill: Floats
-    """What stands for a missing value, per feature."""
-
-    @classmethod
-    def of(cls, features: Sequence[Feature], dialogues: Sequence[Floats]) -> Standard:
-        """The statistics of a log's raw features."""
-        rules = np.array([np.nan if f.missing is None else f.missing for f in features])
-        rows = np.concatenate(dialogues).astype(np.float64)
-        rows = np.where(np.isnan(rows), rules, rows)
-        measured = (~np.isnan(rows)).sum(0)
-        for feature, count in zip(features, measured, strict=True):
-            if feature.source == COLUMNS and not count:
-                raise CauserieError(
-                    f"no turn has a number {feature.name!r}: leave it out of --columns, or name "
-                    f"whose it is where both sides have one, as in user.{feature.name}"
-                )
-        total = np.maximum(measured, 1)
-        mean = np.nansum(rows, 0) / total
-        deviation = np.sqrt(np.nansum((rows - mean) ** 2, 0) / total)
-        deviation[deviation < 1e-6] = 1.0  # a constant says nothing, and must not divide
-        fill = np.where(np.isnan(rules), mean, rules)
-        return cls(*(a.astype(np.float32) for a in (mean, deviation, fill)))
-
-    def __call__(self, raw: Floats) -> Floats:
-        filled = np.where(np.isnan(raw), self.fill, raw)
-        z: Floats = ((filled - self.mean) / self.deviation).astype(np.float32)
-        return z

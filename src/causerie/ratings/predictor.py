@@ -15,7 +15,9 @@ from causerie.errors import CauserieError
 from causerie.metrics.odes import CLASSES
 from causerie.models.artifact import Artifact, damaged, load_artifact
 from causerie.ratings.examples import Example, masked, split
-from causerie.ratings.features import FAST, Extractor, Feature, Floats, Kept, Standard, groups_of
+from causerie.ratings.extract import Extractor, Standard
+from causerie.ratings.features import FAST, Feature, Floats, groups_of
+from causerie.ratings.kept import Kept
 from causerie.ratings.models import AT_ONCE, CfLstm, ModelConfig, Neural, RatingModel, build
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.targets import TARGETS
