@@ -18,7 +18,8 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.turnformat import FORMATS
 from causerie.errors import CauserieError
 from causerie.metrics import load
-from causerie.metrics.followups.language import statistics
+from causerie.metrics.followups.language import LanguageModel, statistics
+from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
@@ -191,10 +192,11 @@ def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Pa
     words += ["--out", str(tmp_path / "mine"), "--licence", "public domain"]
     for setting in ("rank=4", "layers=1", "epochs=4", "learning_rate=1e-2", "batch=4"):
         words += ["--set", setting]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run([*words, "--set", "turn_format=eos"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     artifact = load_artifact(str(tmp_path / "mine"), "lm")
     assert "tuned minus stock (eos)" in artifact.card
+    assert "tuned minus stock (chat)" in artifact.card  # its own format
     assert "public domain" in artifact.card
     line = next(x for x in artifact.card.splitlines() if "nats per character, tuned minus" in x)
     assert line.split("|")[2].strip().startswith("-")  # it learned something
@@ -244,6 +246,20 @@ def test_a_folder_called_lm_is_not_the_default(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("causerie.engines.language.shipped", lambda name: None)
     assert not is_tuned("default")
+
+
+def test_by_default_turns_are_as_the_network_knows_them(tmp_path: Path, tiny_llama: Path) -> None:
+    path = write(tmp_path / "talks.jsonl", 60, seed=1)
+    engines = Engines(Settings(lm=str(tiny_llama), offline=True))
+    run = TrainingRun(
+        config=LanguageConfig(rank=2, epochs=0.1),
+        data=(path,),
+        valid=(),
+        folder=tmp_path / "mine.training",
+    )
+    artifact, results = LanguageModel.train(engines, run)
+    assert artifact.options["turn_format"] == "chat"
+    assert sum("nats per character, stock" in name for name in results) == 1
 
 
 @pytest.mark.parametrize("layers", [None, 1])

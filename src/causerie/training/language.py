@@ -37,10 +37,10 @@ MEASURED, RANKED = 120, 240
 
 @dataclass(frozen=True)
 class LanguageConfig:
-    """How a language model is tuned; the defaults are those of the shipped one."""
+    """How a language model is tuned; the defaults are those of the shipped one, but for epochs."""
 
-    turn_format: str = "eos"
-    """How turns become text: chat, eos or plain."""
+    turn_format: str | None = None
+    """How turns become text: chat, eos or plain; null: as the network's own tokenizer has it."""
     rank: int = 16
     """Of the low-rank adapter."""
     layers: int | None = None
@@ -59,7 +59,7 @@ class LanguageConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.turn_format not in FORMATS:
+        if self.turn_format not in (None, *FORMATS):
             raise CauserieError(f"turn_format is one of {', '.join(FORMATS)}")
         _ = self.tuning
         for key, least in (("longest", 64), ("batch", 1), ("validate_every", 1), ("patience", 1)):

@@ -11,6 +11,7 @@ import torch
 
 from causerie.engines import Engines
 from causerie.engines.language import LM, is_tuned
+from causerie.engines.turnformat import turn_format
 from causerie.errors import CauserieError
 from causerie.metrics.base import Level, Score
 from causerie.metrics.followups.hypotheses import OVERALL
@@ -47,12 +48,13 @@ class LanguageModel:
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
         """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
-        config: LanguageConfig = run.config
         if is_tuned(engines.settings.lm):
             raise CauserieError("--lm is tuned already: start from the model that it was made of")
         data, valid = corpora(run)
         stock = replace(engines.settings, turn_format=None)
         backbone = engines.likelihood.backbone
+        own = turn_format(backbone.tokenizer).name
+        config: LanguageConfig = replace(run.config, turn_format=run.config.turn_format or own)
         weights, progress = tune(
             backbone, config, data, valid, run.folder, resume=run.resume, watch=run.watch
         )
@@ -69,17 +71,12 @@ class LanguageModel:
         artifact.save(run.folder / "tuned")  # engines take language models from folders
         tuned = Engines(replace(stock, lm=str(run.folder / "tuned")))
         run.say("measuring on held-out dialogues")
-        same_format = Engines(replace(stock, turn_format=config.turn_format))
-        plain = Engines(stock)
-        results = measure(
-            {
-                "tuned": lambda: tuned.likelihood,
-                f"stock ({config.turn_format})": lambda: same_format.likelihood,
-                "stock (its own format)": lambda: plain.likelihood,
-            },
-            valid,
-            config.seed,
-        )
+        before = Engines(stock)
+        compared = {"tuned": lambda: tuned.likelihood, f"stock ({own})": lambda: before.likelihood}
+        if own != config.turn_format:
+            same_format = Engines(replace(stock, turn_format=config.turn_format))
+            compared[f"stock ({config.turn_format})"] = lambda: same_format.likelihood
+        results = measure(compared, valid, config.seed)
         run.say("measuring what held-out exchanges score on each dimension")
         facts = {
             "steps": f"{progress.best_step:,}",
