@@ -202,6 +202,26 @@ def test_regressions_against_a_general_optimiser() -> None:
     np.testing.assert_allclose(started.weights, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["rare dummy", "long tail"])
+def test_propensities_settle_where_covariates_are_skewed(kind: str, seed: int) -> None:
+    """Whole Newton steps leap to where every propensity is 0, and nothing would say so."""
+    rng = np.random.default_rng(seed)
+    if kind == "rare dummy":
+        column = (rng.random(20_000) < 0.01).astype(float)
+        odds = -5 + 4 * column
+    else:
+        column = rng.lognormal(0, 1.5, 10_000)
+        odds = -4 + 0.1 * column
+    treated = rng.random(len(column)) < 1 / (1 + np.exp(-odds))
+    x = ((column - column.mean()) / column.std())[:, None]
+    fitted = logistic(x, treated)
+    p = fitted(x)
+    gradient = np.array([(p - treated).sum(), ((p - treated) * x[:, 0]).sum() + fitted.weights[1]])
+    np.testing.assert_allclose(gradient, 0, atol=1e-3)
+    assert p.mean() == pytest.approx(treated.mean(), rel=1e-4)
+
+
 def test_the_estimate_and_its_interval_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """With propensity ½ and outcome 3: treated rows count their surplus, controls minus theirs."""
     monkeypatch.setattr(effect_room, "logistic", lambda *_: fixed(0.5))

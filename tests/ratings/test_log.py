@@ -25,10 +25,7 @@ def talk(text: str, **fields: Any) -> Dialogue:
 
 
 def shape(dialogue: Dialogue) -> list[tuple[str | None, str | None, str | None]]:
-    return [
-        (p.user, p.before, p.response.response.text if p.response else None)
-        for p in turn_pairs(dialogue)
-    ]
+    return [(p.user, p.before, p.answer or None) for p in turn_pairs(dialogue)]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +33,9 @@ def shape(dialogue: Dialogue) -> list[tuple[str | None, str | None, str | None]]
     [
         ("u:a s:b u:c s:d", [("a", None, "b"), ("c", "b", "d")]),
         ("s:a u:b s:c", [(None, None, "a"), ("b", "a", "c")]),
-        ("u:a u:b s:c s:d u:e", [("a b", None, "d"), ("e", "d", None)]),
+        ("u:a u:b s:c s:d u:e", [("a b", None, "c d"), ("e", "c d", None)]),
         ("u:a", [("a", None, None)]),
-        ("s:a s:b", [(None, None, "b")]),
+        ("s:a s:b", [(None, None, "a b")]),
     ],
 )
 def test_turns_in_pairs(said: str, pairs: list[Any]) -> None:
@@ -51,6 +48,8 @@ def test_every_run_of_turns_is_in_one_pair(sides: list[str]) -> None:
     pairs = turn_pairs(dialogue)
     said = [word for pair in pairs for word in (pair.user or "").split()]
     assert said == [str(n) for n, side in enumerate(sides) if side == "u"]
+    answered = [word for pair in pairs for word in pair.answer.split()]
+    assert answered == [str(n) for n, side in enumerate(sides) if side == "s"]
     runs = sum(1 for n, side in enumerate(sides) if side == "s" and sides[n + 1 : n + 2] != ["s"])
     assert sum(pair.response is not None for pair in pairs) == runs
     assert all(pair.user or pair.response for pair in pairs)

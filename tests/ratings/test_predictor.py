@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from typer.testing import CliRunner
 
 from causerie import CauserieError, Dialogue, Engines, Turn, load
 from causerie.cli import app
+from causerie.cli.ratings import watch
 from causerie.metrics.odes import CLASSES, SIGNALS, Odes, Utterance
 from causerie.models.artifact import load_artifact
-from causerie.ratings.evaluate import Held, _held_out, _quality, folds_of, pairs_seen
+from causerie.ratings.evaluate import Held, _held_out, _quality, evaluate, folds_of, pairs_seen
 from causerie.ratings.extract import Extractor, Standard, content_key
 from causerie.ratings.features import (
     ALL,
@@ -255,6 +258,10 @@ def test_a_predictor_is_transferred_to_more_treatments(
     again = RatingPredictor.of(artifact, engines).predict([d.pairs for d in log.dialogues])
     assert {len(p.under) for p in again} == {3}
     assert {p.treatment for p in again} == {0, 1, 2}
+    whole = replace(options, treatments=Treatments((("insult", "critique"),)))
+    taken = Treatments((("insult",), ("critique",)))  # a signal gets a treatment of its own
+    parted = fit_predictor(log.dialogues, engines, whole)[0].transferred(taken, log.dialogues)
+    assert {p.treatment for p in parted.predict([d.pairs for d in log.dialogues])} == {0, 1, 2}
     fewer, swapped = (("insult",), ("critique",)), (("critique",), *one.groups)
     for changed in (Treatments(fewer), Treatments(swapped), one):
         with pytest.raises(CauserieError, match="1 known groups of signals come first"):
@@ -567,3 +574,51 @@ def test_a_bad_turn_does_not_end_the_watch(
     assert "line 1: no turn: text is missing" in result.output
     assert "line 2: no turn: not valid JSON" in result.output
     assert '"turn": 0' in result.output
+
+
+def test_what_cannot_be_fitted_does_not_hide_the_rest(
+    log: RatedLog,
+    log_file: Path,
+    engines: Engines,
+    tiny_bert: Path,
+    names: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A signal in every dialogue: a cf-lstm has nothing to learn no signal from."""
+
+    def always(self: Odes, some: list[Utterance]) -> np.ndarray:
+        return np.array([[name == "critique" for name in CLASSES] for _ in some], dtype=float)
+
+    monkeypatch.setattr(Odes, "probabilities", always)
+    options = FitOptions(features=names, config=SMALL)
+    extractor = Extractor(groups_of(names, engines))
+    found = evaluate(log.dialogues, extractor, engines, options, ("mean", "cf-lstm"), seeds=1)
+    assert found.models.keys() == {"mean"}
+    assert found.days == 12
+    text = evaluation_markdown("x", found)
+    assert "60 dialogues of 12 days" in text
+    assert "| cf-lstm | there is no dialogue to learn from in which no signal fired" in text
+    out = tmp_path / "effects"
+    words = ["ratings", "effect", str(log_file), "--features", ",".join(names), "--out", str(out)]
+    words += ["--kept", str(tmp_path / "kept.sqlite"), "--encoder", str(tiny_bert), "--offline"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "there is no dialogue to learn from" in (out / "effect.md").read_text()
+
+
+def test_watching_says_its_times_when_it_is_interrupted(
+    fitted: RatingPredictor, tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted.artifact("", "").save(tmp_path / "ratings")
+
+    def turns() -> Iterator[str]:
+        yield json.dumps({"speaker": "user", "text": "fine day"})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin", turns())
+    told: list[str] = []
+    monkeypatch.setattr("causerie.cli.console.say", told.append)
+    with pytest.raises(KeyboardInterrupt):
+        watch(model=str(tmp_path / "ratings"), encoder=str(tiny_bert), offline=True)
+    assert re.fullmatch(r"1 turns, p95 \d+ ms each, of which features \d+ ms", told[-1])

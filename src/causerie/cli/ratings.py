@@ -98,7 +98,7 @@ def fit(
         with working() as watch:
             found = cross_validate(
                 read.dialogues, Extractor(groups, known), engines, chosen_options,
-                ("mean", model), seeds=1, kept=known, watch=watch,
+                tuple(dict.fromkeys(("mean", "length", model))), seeds=1, kept=known, watch=watch,
             )  # fmt: skip
         results = evaluation_markdown("Cross-validated", found)
     given = {
@@ -306,7 +306,8 @@ def effect(
                 read.dialogues, extractor, engines, fitted, (CfLstm.name,),
                 seeds=1, kept=known, watch=watch,
             )  # fmt: skip
-        text = "\n".join([text, PAPERS, "", heads_markdown(heads.models[CfLstm.name])])
+        papers = heads.failed.get(CfLstm.name) or heads_markdown(heads.models[CfLstm.name])
+        text = "\n".join([text, PAPERS, "", papers])
     typer.echo(text)
     if out:
         write_whole(out / "effect.md", text)
@@ -393,31 +394,33 @@ def watch(
     predictor = RatingPredictor.load(model, engines_of(encoder, lm, threads, models_dir, offline))
     monitor = RatingMonitor(predictor, system, limit)
     measured, total, bad = [], [], 0
-    for number, line in enumerate(sys.stdin, start=1):
-        if not line.strip():
-            monitor = RatingMonitor(predictor, system, limit)
-            continue
-        try:
-            reading = monitor.update(read_turn(line))
-        except CauserieError as why:
-            say(f"line {number}: {why}")
-            bad += 1
-            continue
-        measured.append(reading.feature_seconds)
-        total.append(reading.seconds)
-        row: dict[str, Any] = {
-            "turn": reading.turn,
-            "rating": round(reading.rating, 3),
-            "low": round(reading.low, 3),
-            "signals": list(reading.signals),
-            "alarm": reading.alarm,
-        }
-        typer.echo(json.dumps(row))
-        sys.stdout.flush()
-    if total:
-        import numpy as np
+    try:
+        for number, line in enumerate(sys.stdin, start=1):
+            if not line.strip():
+                monitor = RatingMonitor(predictor, system, limit)
+                continue
+            try:
+                reading = monitor.update(read_turn(line))
+            except CauserieError as why:
+                say(f"line {number}: {why}")
+                bad += 1
+                continue
+            measured.append(reading.feature_seconds)
+            total.append(reading.seconds)
+            row: dict[str, Any] = {
+                "turn": reading.turn,
+                "rating": round(reading.rating, 3),
+                "low": round(reading.low, 3),
+                "signals": list(reading.signals),
+                "alarm": reading.alarm,
+            }
+            typer.echo(json.dumps(row))
+            sys.stdout.flush()
+    finally:  # who watches ends it with Ctrl-C
+        if total:
+            import numpy as np
 
-        whole, features = (1000 * float(np.quantile(s, 0.95)) for s in (total, measured))
-        say(f"{len(total):,} turns, p95 {whole:.0f} ms each, of which features {features:.0f} ms")
+            whole, part = (1000 * float(np.quantile(s, 0.95)) for s in (total, measured))
+            say(f"{len(total):,} turns, p95 {whole:.0f} ms each, of which features {part:.0f} ms")
     if bad:
         raise typer.Exit(1)

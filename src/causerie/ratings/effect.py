@@ -27,6 +27,8 @@ LEVEL = 0.95
 """Of intervals."""
 PENALTY = 1.0
 """Of squared weights, for standardised covariates."""
+STEPS, SMALLEST = 100, 1e-6
+"""Of Newton's method: how many at most, and when it is done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,22 +142,34 @@ def ridge(x: Array, y: Array) -> Linear:
 
 
 def logistic(x: Array, treated: NDArray[np.bool_], start: Array | None = None) -> Linear:
-    """Penalised logistic regression by Newton's method, from some weights if they are given."""
+    """Penalised logistic regression by Newton's method, from some weights if they are given.
+
+    A step that does not lower the loss is halved: where probabilities are near 0 the curvature
+    says little, and whole steps leap to weights for which everything is impossible.
+    """
     design, penalty = _design(x)
     if start is None:
         share = float(np.clip(treated.mean(), 1e-6, 1 - 1e-6))
         start = np.zeros(design.shape[1])
         start[0] = math.log(share / (1 - share))
-    weights = start
-    for _ in range(25):
+
+    def loss(weights: Array) -> float:
+        z = design @ weights
+        return float((np.logaddexp(0, z) - treated * z).sum() + (penalty * weights**2).sum() / 2)
+
+    weights, least = start, loss(start)
+    for _ in range(STEPS):
         p = _sigmoid(design @ weights)
         gradient = design.T @ (p - treated) + penalty * weights
         curvature = (design.T * (p * (1 - p))) @ design + np.diag(penalty + 1e-9)
         step = np.linalg.solve(curvature, gradient)
+        while np.abs(step).max() >= SMALLEST and not loss(weights - step) <= least:
+            step = step / 2
         weights = weights - step
-        if np.abs(step).max() < 1e-6:
-            break
-    return Linear(weights, logistic=True)
+        least = loss(weights)
+        if np.abs(step).max() < SMALLEST:
+            return Linear(weights, logistic=True)
+    raise CauserieError("the probability of the signal cannot be fitted: it did not settle")
 
 
 def _design(x: Array) -> tuple[Array, Array]:
@@ -192,8 +206,9 @@ ASSUMED = (
     "The effect is that of the signal on those who gave it, against no signal at that moment; "
     "signals that follow count as consequences, in either case. It is causal only if everything "
     "that makes users both give the signal and rate lower was measured before the signal, if there "
-    "are alike moments without one (see the propensities), and if the classifier recognises "
-    "signals; the first cannot be tested."
+    "are alike moments without one (see the propensities), if the rating without a signal, or the "
+    "log-odds of a signal, is a straight line over what was measured, and if the classifier "
+    "recognises signals; the first cannot be tested."
 )
 
 

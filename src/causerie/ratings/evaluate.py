@@ -7,7 +7,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -145,6 +145,10 @@ class Evaluation:
     """Share of dialogues in which a signal fired."""
     models: Mapping[str, Sequence[Quality]]
     """A run per seed."""
+    days: int = 0
+    """Different dates of dialogues: what L1d rests on."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Models that could not be fitted, and why."""
 
 
 def evaluate(
@@ -169,6 +173,7 @@ def evaluate(
     preparation = Preparation(extractor, standard, options.treatments)
     had = np.array([one.treatment for one in examples_of(preparation, dialogues, raw)])
     found: dict[str, list[Quality]] = {}
+    failed: dict[str, str] = {}
     for number, name in enumerate(models):
         for seed in range(seeds):
             watch(f"{name}, seed {seed}", number * seeds + seed, len(models) * seeds)
@@ -178,7 +183,11 @@ def evaluate(
             known = kept.get([key]) if kept else {}
             held = Held.restored(known.get(key), len(dialogues))
             if held is None:
-                held = _held_out(dialogues, raw, fold, extractor, engines, chosen)
+                try:
+                    held = _held_out(dialogues, raw, fold, extractor, engines, chosen)
+                except CauserieError as why:
+                    failed[name] = str(why)
+                    break
                 if kept:
                     kept.put({key: held.values.tobytes()})
             found.setdefault(name, []).append(_quality(held, dialogues, ratings, had, fold))
@@ -190,6 +199,8 @@ def evaluate(
         max(classes.values()) / len(lows),
         float((had > 0).mean()),
         found,
+        len({one.day for one in dialogues} - {None}),
+        failed,
     )
 
 

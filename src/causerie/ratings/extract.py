@@ -64,7 +64,7 @@ def content_key(signature: str, pairs: Sequence[TurnPair]) -> str:
     for pair in pairs:
         place = pair.response.turn if pair.response else None
         one = (pair.user, pair.before, place, sorted(pair.columns.items()))
-        digest.update(repr(one).encode("utf-8", "replace"))
+        digest.update(f"{one!r}{pair.opening}".encode("utf-8", "replace"))
     return digest.hexdigest()
 
 

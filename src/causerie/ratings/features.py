@@ -136,7 +136,7 @@ class Specificity(Group):
         return common, unheard
 
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        texts = [pair.response.response.text if pair.response else "" for pair in pairs]
+        texts = [pair.answer for pair in pairs]
         means = [
             np.mean([self._nidf(token) for token in tokens]) if tokens else np.nan
             for tokens in LexiconTagger().tag(texts)
@@ -160,7 +160,7 @@ class Words(Group):
         counts = [
             (
                 len(words(pair.user or "")),
-                len(words(pair.response.response.text)) if pair.response else 0,
+                len(words(pair.answer)),
             )
             for pair in pairs
         ]

@@ -131,7 +131,8 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
         raise CauserieError("has no turn of the user")
     if not any(pair.response for pair in pairs):
         raise CauserieError("has no turn of the system")
-    if len(pairs) < options.least_pairs:
+    complete = sum(bool(pair.user and pair.response) for pair in pairs)
+    if max(1, complete) < options.least_pairs:
         raise CauserieError(f"has fewer than {options.least_pairs} turn pairs")
     bot = dialogue.system or dialogue.metadata.get("bot")
     return RatedDialogue(

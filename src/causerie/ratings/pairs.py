@@ -20,12 +20,20 @@ class TurnPair:
     before: str | None
     """What the system said right before the user."""
     response: Exchange | None
-    """The response with all that was said before it."""
+    """The response with all that was said before it; of several turns in a row, the last."""
     columns: Mapping[str, float] = field(default_factory=dict)
     """The numbers that the caller gave for these turns, averaged over those of a side.
 
     `user.asr` and `system.asr` are those of a side; `asr` is there if one side alone has it.
     """
+    opening: str = ""
+    """What the system said in its turns right before the response."""
+
+    @property
+    def answer(self) -> str:
+        """All that the system said back; empty if nothing."""
+        response = self.response.response.text if self.response else ""
+        return f"{self.opening} {response}".strip()
 
 
 def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair, ...]:
@@ -45,21 +53,25 @@ def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair,
         role, indices = runs[place]
         following = runs[place + 1][1] if place + 1 < len(runs) else []
         users, systems = (indices, following) if role == "user" else ([], indices)
-        said = " ".join(dialogue.turns[index].text for index in users)
-        before = dialogue.turns[indices[0] - 1].text if users and indices[0] else None
+        earlier = runs[place - 1][1] if users and place else []
         pairs.append(
             TurnPair(
-                said or None,
-                before,
+                _text(dialogue, users) or None,
+                _text(dialogue, earlier) if earlier else None,
                 Exchange(dialogue, systems[-1]) if systems else None,
                 _columns(
                     [dialogue.turns[index].features for index in users],
                     [dialogue.turns[index].features for index in systems],
                 ),
+                _text(dialogue, systems[:-1]),
             )
         )
         place += 2 if users and systems else 1
     return tuple(pairs)
+
+
+def _text(dialogue: Dialogue, turns: Sequence[int]) -> str:
+    return " ".join(dialogue.turns[index].text for index in turns)
 
 
 def _columns(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,13 +143,16 @@ class RatingPredictor:
     ) -> RatingPredictor:
         """A predictor for more treatments (3.3.4), from rated dialogues in which they occur.
 
-        The groups of signals that it knows come first and stay as they are.
+        The groups of signals that it knows come first, each as it is or without those signals
+        that get a treatment of their own.
         """
-        known = self.options.treatments
-        if treatments.groups[: len(known.groups)] != known.groups or treatments == known:
+        known = self.options.treatments.groups
+        lost = set(chain(*known)) - set(chain(*treatments.groups))
+        more = any(set(a) - set(b) for a, b in zip(treatments.groups, known, strict=False))
+        if lost or more or len(treatments.groups) <= len(known):
             raise CauserieError(
-                f"the {len(known.groups)} known groups of signals come first, as they are, and new "
-                "ones after them: give such treatments, or fit anew"
+                f"the {len(known)} known groups of signals come first, with no signal more, and "
+                "new ones after them: give such treatments, or fit anew"
             )
         extractor, standard = self.preparation.extractor, self.preparation.standard
         preparation = Preparation(extractor, standard, treatments)
@@ -222,8 +225,7 @@ class RatingPredictor:
 
 def text_of(pair: TurnPair) -> str:
     """What was said in a pair."""
-    response = pair.response.response.text if pair.response else None
-    return " ".join(text for text in (pair.user, response) if text)
+    return " ".join(text for text in (pair.user, pair.answer) if text)
 
 
 def new_models(options: FitOptions, features: int, engines: Engines) -> dict[str, RatingModel]:

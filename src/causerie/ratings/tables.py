@@ -14,10 +14,11 @@ from causerie.ratings.trend import TOO_FEW
 
 def evaluation_markdown(name: str, found: Evaluation) -> str:
     """Shape of the paper's tables 2 and 3, with spread over seeds."""
+    dated = f" of {found.days:,} days" if found.days else ""
     lines = [
         f"### {name}",
         "",
-        f"{found.dialogues:,} dialogues, a signal in {found.treated:.0%} of them; accuracy of the "
+        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; the "
         f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
         "",
         "| model | individual | L1d | L7d | binary | 5-class |",
@@ -32,6 +33,7 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
             _spread([run.five for run in runs], percent=True),
         ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
+    lines += [f"| {model} | {why} | | | | |" for model, why in found.failed.items()]
     lines += [
         "",
         *_warnings_table(found.models),
