@@ -81,9 +81,9 @@ def fit(
     from causerie.ratings.extract import Extractor
     from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.log import LEAST_PAIRS
-    from causerie.ratings.models import CfLstm, ModelConfig
+    from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
-    from causerie.ratings.tables import evaluation_markdown
+    from causerie.ratings.tables import evaluation_markdown, predictor_card
 
     out = out.resolve()
     check_place(out)
@@ -112,16 +112,8 @@ def fit(
         + ["--seed", str(seed), *(f"--{name}={value}" for name, value in given.items() if value)]
         + [f"--without={one}" for one in without or []]
     )
-    weight = f"Weight of the Wasserstein distance (λ): {config.wasserstein:g}\n"
-    card = "\n".join(
-        [
-            f"# ratings\n\n{model} on {len(read.dialogues):,} rated dialogues.\n",
-            f"Licence of the data: {licence}\n\n```\n{recipe}\n```\n",
-            f"Encoder: {engines.encoder.name}, SHA-256 {engines.encoder.sha256}\n",
-            *([weight] if model == CfLstm.name else []),
-            results,
-            "Ratings of other users and bots may differ: evaluate before trusting.\n",
-        ]
+    card = predictor_card(
+        chosen_options, len(read.dialogues), engines.encoder, recipe, licence, results
     )
     _, artifact = fit_predictor(
         read.dialogues, engines, chosen_options, known, card=card, licence=licence

@@ -1,8 +1,9 @@
-"""Evaluations as tables: shape of the paper's tables 2 and 3, and early warnings."""
+"""Evaluations as text: the paper's tables 2 and 3, early warnings, a predictor's card."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from causerie.ratings.evaluate import SEEN, Evaluation, Quality
 from causerie.ratings.models import CfLstm
 from causerie.ratings.monitor import LIMIT
 from causerie.ratings.trend import TOO_FEW
+
+if TYPE_CHECKING:
+    from causerie.engines.encoder import Encoder
+    from causerie.ratings.predictor import FitOptions
 
 
 def evaluation_markdown(name: str, found: Evaluation) -> str:
@@ -41,6 +46,23 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
         heads_markdown(found.models.get(CfLstm.name, ())),
     ]
     return "\n".join(lines)
+
+
+def predictor_card(
+    options: FitOptions, dialogues: int, encoder: Encoder, recipe: str, licence: str, results: str
+) -> str:
+    """What a fitted predictor says of itself; `results` are those of its cross-validation."""
+    weight = f"Weight of the Wasserstein distance (λ): {options.config.wasserstein:g}\n"
+    return "\n".join(
+        [
+            f"# ratings\n\n{options.model} on {dialogues:,} rated dialogues.\n",
+            f"Licence of the data: {licence}\n\n```\n{recipe}\n```\n",
+            f"Encoder: {encoder.name}, SHA-256 {encoder.sha256}\n",
+            *([weight] if options.model == CfLstm.name else []),
+            results,
+            "Ratings of other users and bots may differ: evaluate before trusting.\n",
+        ]
+    )
 
 
 def heads_markdown(runs: Sequence[Quality]) -> str:
