@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from causerie.bench.catalogue import find_set
 from causerie.bench.judged import read_judged
@@ -33,7 +34,7 @@ from causerie.bench.statistics import (
     spearman,
     with_intervals,
 )
-from causerie.bench.units import units_of
+from causerie.bench.units import Units, units_of
 from causerie.engines import Engines, Settings
 from causerie.metrics import Metric, load
 from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
@@ -42,6 +43,14 @@ from reporting import Report
 METRICS = ("fed", "cpmi", "cpmi-sym")
 MODELS = {"tuned": "default", "stock": "default-lm"}
 AT_ONCE = 25
+SENTINELS = ("length", "turns", "overlap")
+CHANGES = (
+    ("fed", "cpmi"),
+    ("cpmi", "cpmi-sym"),
+    ("stock", "tuned"),
+    ("published", "ours"),
+)
+"""What is compared, old and new: on average over all other choices."""
 SETS = {"fed_turn": "Turns", "fed_dialog": "Dialogues"}
 ABOUT = (
     "Made by `make followups DATA=folder`. `fed`, `cpmi` and `cpmi-sym` on FED's conversations: "
@@ -49,38 +58,63 @@ ABOUT = (
     "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
     "language model that comes with causerie, *stock* what it was before; *ours* are the "
     "hypotheses that come with causerie, *published* those of FED's authors. *Printed* is table 1 "
-    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M)."
+    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M). Sentinels, in "
+    "italics, know nothing but words and turns: length is the number of words of the response, "
+    "turns how many there are, overlap the share of its words that were said before. What makes a "
+    "difference is the gain in the mean, over all rows that differ in that alone."
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """A metric's correlations by dimension, and their mean without `overall`."""
+Key: TypeAlias = tuple[str, ...]
+"""A row: metric, language model and hypotheses; of a sentinel its name alone."""
 
-    of: Mapping[str, float]
-    mean: Estimate
+
+@dataclass(frozen=True)
+class Judged:
+    """A set of FED, and what people said by dimension."""
+
+    units: Units
+    human: Mapping[str, NDArray[np.float64]]
+
+    @classmethod
+    def read(cls, name: str, data: Path) -> Judged:
+        judged = read_judged(find_set(name, data))
+        units = units_of(judged)
+        human = {_name(d): judgement_of(judged, units, d).points for d in judged.dimensions}
+        return cls(units, human)
 
 
 def main() -> None:
     report, data = Report.from_command_line("What the follow-up metrics are worth", __doc__)
     report.add("How to read this", ABOUT)
     hypotheses = {"ours": None, "published": data / "fed_hypotheses.json"}
-    for name, title in SETS.items():
-        rows = printed() if name == "fed_turn" else {}
-        for model, network in MODELS.items():
-            made = Engines(Settings(lm=network))
-            score_all(data, report.work, name, made, list(hypotheses.values()))
-            for (whose, file), metric in product(hypotheses.items(), METRICS):
-                found = correlations(data, report.work, name, metric, made, file)
-                rows[f"{metric}, {model}, {whose}"] = found
-        report.add(f"{title}: Spearman's rho", table(rows))
+    with ScoreStore(report.work / "scores.sqlite") as store:
+        for name, title in SETS.items():
+            judged = Judged.read(name, data)
+            scores = {}
+            for model, network in MODELS.items():
+                made = Engines(Settings(lm=network))
+                together = joined(list(hypotheses.values()), report.work)
+                metrics = {
+                    (metric, model, whose): loaded(metric, made, file)
+                    for (whose, file), metric in product(hypotheses.items(), METRICS)
+                }
+                first = loaded("cpmi-sym", made, together)
+                score_all([first, *metrics.values()], judged, store, f"{name}, {model}")
+                for key, metric in metrics.items():
+                    scores[key] = by_dimension(metric, judged, store)
+            for sentinel in SENTINELS:
+                scores[(sentinel,)] = by_dimension(load(sentinel), judged, store)
+            paper = printed() if name == "fed_turn" else []
+            for part, text in tables(judged, scores, paper).items():
+                report.add(f"{title}: {part}", text)
     report.write()
 
 
-def printed() -> dict[str, Row]:
+def printed() -> list[Line]:
     """Table 1 of the paper."""
     (block,) = printed_tables("cpmi").table("1").blocks
-    rows = {}
+    lines = []
     for row in block.rows:
         if row.metric:
             of = {
@@ -88,27 +122,22 @@ def printed() -> dict[str, Row]:
                 for column, cell in zip(block.columns, row.cells, strict=True)
                 if cell.value is not None and column.protocol
             }
-            mean = fmean(value for name, value in of.items() if name != OVERALL)
-            rows[f"*{row.method}, printed*"] = Row(of, Estimate(mean, len(of)))
-    return rows
+            lines.append(
+                Line(f"*{row.method}, printed*", of, Estimate(fmean(of.values()), len(of)))
+            )
+    return lines
 
 
-def score_all(
-    data: Path, work: Path, name: str, engines: Engines, hypotheses: Sequence[Path | None]
-) -> None:
+def score_all(metrics: Sequence[Metric], judged: Judged, store: ScoreStore, what: str) -> None:
     """Score a set with every metric, so that the network sees every text once.
 
     A few items at a time: the first metric asks for all that the others want to know of them.
     """
-    items = units_of(read_judged(find_set(name, data))).items
-    together = load("cpmi-sym", engines, hypotheses=str(joined(hypotheses, work)))
-    metrics = [loaded(m, engines, h) for m, h in product(METRICS, hypotheses)]
-    with ScoreStore(work / "scores.sqlite") as store:
-        for start in range(0, len(items), AT_ONCE):
-            for metric in (together, *metrics):
-                score_items(metric, items[start : start + AT_ONCE], store)
-            done = min(start + AT_ONCE, len(items))
-            print(f"{name}, {engines.settings.lm}: {done} of {len(items)}", file=sys.stderr)
+    items = judged.units.items
+    for start in range(0, len(items), AT_ONCE):
+        for metric in metrics:
+            score_items(metric, items[start : start + AT_ONCE], store)
+        print(f"{what}: {min(start + AT_ONCE, len(items))} of {len(items)}", file=sys.stderr)
 
 
 def joined(hypotheses: Sequence[Path | None], work: Path) -> Path:
@@ -127,51 +156,90 @@ def loaded(metric: str, engines: Engines, hypotheses: Path | None) -> Metric:
     return load(metric, engines, **({"hypotheses": str(hypotheses)} if hypotheses else {}))
 
 
-def correlations(
-    data: Path, work: Path, name: str, metric: str, engines: Engines, hypotheses: Path | None
-) -> Row:
-    """By dimension; dimensions without a judgement of their own are left out."""
-    judged = read_judged(find_set(name, data))
-    units = units_of(judged)
-    with ScoreStore(work / "scores.sqlite") as store:
-        scored = score_items(loaded(metric, engines, hypotheses), units.items, store)
+def by_dimension(
+    metric: Metric, judged: Judged, store: ScoreStore
+) -> dict[str, NDArray[np.float64]]:
+    """A metric's scores for every dimension that people judged; a sentinel has the same for all."""
+    scored = score_items(metric, judged.units.items, store)
+    if metric.sentinel:
+        return dict.fromkeys(judged.human, scored.values[0])
     columns = {
-        _name(c.removeprefix(f"{metric}.")): row
-        for c, row in zip(scored.columns, scored.values, strict=True)
+        _name(column.removeprefix(f"{metric.name}.")): row
+        for column, row in zip(scored.columns, scored.values, strict=True)
     }
-    points = {
-        _name(dimension): judgement_of(judged, units, dimension).points
-        for dimension in judged.dimensions
-        if _name(dimension) in columns
+    if unjudged := columns.keys() - judged.human.keys() - {OVERALL}:
+        raise SystemExit(f"nobody judged {', '.join(unjudged)}")
+    return {dimension: columns[dimension] for dimension in judged.human if dimension in columns}
+
+
+@dataclass(frozen=True)
+class Line:
+    """Of a table: correlations by dimension, and their mean without `overall`."""
+
+    title: str
+    of: Mapping[str, float]
+    mean: Estimate
+
+
+def tables(
+    judged: Judged, scores: Mapping[Key, Mapping[str, NDArray[np.float64]]], paper: Sequence[Line]
+) -> dict[str, str]:
+    """What a set says about every row of scores, and about what makes a difference."""
+    keys, names = list(scores), list(next(iter(scores.values())))
+    single = [name for name in names if name != OVERALL]
+    matrix = {name: np.stack([scores[key][name] for key in keys]) for name in names}
+    rho = {
+        name: [
+            np.nan if one.value is None else one.value for one in spearman(m, judged.human[name])
+        ]
+        for name, m in matrix.items()
     }
-    if unjudged := columns.keys() - points.keys() - {OVERALL}:
-        raise SystemExit(f"{name} has no judgement of {', '.join(unjudged)}")
-    of = {}
-    for dimension, human in points.items():
-        value = spearman(columns[dimension], human)[0].value
-        of[dimension] = float("nan") if value is None else value
     drawn = [
-        correlation_of_clusters(columns[dimension], human, units.clusters, ranks=True)
-        for dimension, human in points.items()
-        if dimension != OVERALL
+        correlation_of_clusters(matrix[name], judged.human[name], judged.units.clusters, ranks=True)
+        for name in single
     ]
-    mean = fmean(value for dimension, value in of.items() if dimension != OVERALL)
-    (interval,) = with_intervals(
-        [Estimate(mean, len(units))],
-        ClusterStatistic(drawn[0].clusters, lambda n: np.mean([one(n) for one in drawn], axis=0)),
+    changes = {f"{new} instead of {old}": change(keys, old, new) for old, new in CHANGES}
+    weights = np.column_stack([np.eye(len(keys)), *changes.values()])
+    values = np.mean([rho[name] for name in single], axis=0) @ weights
+    means = with_intervals(
+        [Estimate(float(value), len(judged.units)) for value in values],
+        ClusterStatistic(
+            drawn[0].clusters, lambda n: np.mean([one(n) for one in drawn], axis=0) @ weights
+        ),
         seed=0,
     )
-    return Row(of, interval)
+    lines = list(paper)
+    for place, key in enumerate(keys):
+        title = ", ".join(key) if len(key) > 1 else f"*{key[0]}*"
+        lines.append(Line(title, {name: rho[name][place] for name in names}, means[place]))
+    return {
+        "Spearman's rho": table(lines, names),
+        "what makes a difference": differences(changes, means[len(keys) :]),
+    }
 
 
-def table(rows: Mapping[str, Row]) -> str:
+def change(keys: Sequence[Key], old: str, new: str) -> NDArray[np.float64]:
+    """Weights of the rows for what is gained by `new`, over all rows that can have it."""
+    gain = np.array([(new in key) - float(old in key) for key in keys])
+    return gain / np.sum(gain > 0)
+
+
+def table(lines: Sequence[Line], names: Sequence[str]) -> str:
     """Dimensions as columns."""
-    names = list(dict.fromkeys(name for row in rows.values() for name in row.of))
-    lines = [f"| | {' | '.join(names)} | mean |", f"| --- |{' --: |' * (len(names) + 1)}"]
-    for title, row in rows.items():
-        cells = [f"{row.of[name]:.3f}" if name in row.of else "" for name in names]
-        lines.append(f"| {title} | {' | '.join(cells)} | {row.mean.text(3)} |")
-    return "\n".join(lines)
+    rows = [f"| | {' | '.join(names)} | mean |", f"| --- |{' --: |' * (len(names) + 1)}"]
+    for line in lines:
+        cells = [f"{line.of[name]:.3f}" if name in line.of else "" for name in names]
+        rows.append(f"| {line.title} | {' | '.join(cells)} | {line.mean.text(3)} |")
+    return "\n".join(rows)
+
+
+def differences(changes: Iterable[str], means: Sequence[Estimate]) -> str:
+    rows = [f"| {title} | {one.text(3)} |" for title, one in zip(changes, means, strict=True)]
+    return "\n".join(["| | gain in the mean |", "| --- | --: |", *rows])
+
+
+def _values(estimates: Iterable[Estimate]) -> list[float]:
+    return [np.nan if one.value is None else one.value for one in estimates]
 
 
 def _name(label: str) -> str:

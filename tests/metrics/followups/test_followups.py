@@ -285,15 +285,23 @@ def test_no_exchanges(engines):
         assert metric(engines).score_dialogues([]) == []
 
 
-def test_nothing_to_score_is_unscored(few, tiny_gpt2):
+def test_a_follow_up_without_a_token_leaves_its_dimension_alone_unscored(few, tiny_gpt2):
     engines = Engines(Settings(lm=str(tiny_gpt2)))
     form = engines.likelihood.format
     # No prefix, no end of turn, one token: nothing comes before it.
     bare = {role: replace(scaffold, footer=(), end=0) for role, scaffold in form.scaffolds.items()}
     engines.likelihood.format = replace(form, prefix=(), scaffolds=bare)
     few.with_name("one.json").write_text(json.dumps({"turn": {"x": {"positive": ["H"]}}}))
+    exchanges = [Exchange(LONG, 1)]
     metric = Cpmi(engines, hypotheses=few.with_name("one.json"), average="hypothesis")
-    [scores] = metric.score_exchanges([Exchange(LONG, 1)])
+    [(*rest, x, overall)] = metric.score_exchanges(exchanges)
+    assert "no token" in x.reason
+    [expected] = Cpmi(engines, average="hypothesis").score_exchanges(exchanges)
+    assert [s.value for s in (*rest, overall)] == pytest.approx([s.value for s in expected])
+    only = {"turn": {name: {"positive": ["H"]} for name in ASKED["turn"]}}
+    few.with_name("one.json").write_text(json.dumps(only))
+    metric = Cpmi(engines, hypotheses=few.with_name("one.json"), average="hypothesis")
+    [scores] = metric.score_exchanges(exchanges)
     assert all("no token" in score.reason for score in scores)
 
 

@@ -117,13 +117,17 @@ class FollowUpMetric(Metric):
             )
             for dimension in self._dimensions[level]
         }
-        if not all(map(isfinite, values.values())):
-            return (_NOTHING,) * len(self.columns(level))
-        overall = formulas.overall(values, statistics)
+        known = {dimension: value for dimension, value in values.items() if isfinite(value)}
+        overall = formulas.overall(known, statistics)
         missing = _NO_OVERALL if statistics is None else _NO_STATISTICS
         return (
-            *(Score.of(v, self._explanation(d, likelihood)) for d, v in values.items()),
-            Score.of(overall) if isfinite(overall) else missing,
+            *(
+                Score.of(value, self._explanation(dimension, likelihood))
+                if dimension in known
+                else _NOTHING
+                for dimension, value in values.items()
+            ),
+            Score.of(overall) if isfinite(overall) else missing if known else _NOTHING,
         )
 
     def _human(self, level: Level) -> Statistics | None:
