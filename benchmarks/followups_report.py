@@ -44,6 +44,8 @@ METRICS = ("fed", "cpmi", "cpmi-sym")
 MODELS = {"tuned": "default", "stock": "default-lm"}
 AT_ONCE = 25
 SENTINELS = ("length", "turns", "overlap")
+SINGLE = ("density", "causalscore", "grade", "cosine", *SENTINELS)
+"""Metrics with one score, whatever the dimension."""
 CHANGES = (
     ("fed", "cpmi"),
     ("cpmi", "cpmi-sym"),
@@ -58,15 +60,16 @@ ABOUT = (
     "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
     "language model that comes with causerie, *stock* what it was before; *ours* are the "
     "hypotheses that come with causerie, *published* those of FED's authors. *Printed* is table 1 "
-    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M). Sentinels, in "
-    "italics, know nothing but words and turns: length is the number of words of the response, "
-    "turns how many there are, overlap the share of its words that were said before. What makes a "
-    "difference is the gain in the mean, over all rows that differ in that alone."
+    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M). The last "
+    "rows are of metrics that have one score for all dimensions; those in italics are sentinels "
+    "that know nothing but words and turns: `length` of the response, how many `turns` there are, "
+    "`overlap` of the response with what was said before. What makes a difference is the gain in "
+    "the mean over all rows that differ in that alone."
 )
 
 
 Key: TypeAlias = tuple[str, ...]
-"""A row: metric, language model and hypotheses; of a sentinel its name alone."""
+"""A row: metric, language model and hypotheses; of one in `SINGLE` its name alone."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,8 @@ def main() -> None:
                 score_all([first, *metrics.values()], judged, store, f"{name}, {model}")
                 for key, metric in metrics.items():
                     scores[key] = by_dimension(metric, judged, store)
-            for sentinel in SENTINELS:
-                scores[(sentinel,)] = by_dimension(load(sentinel), judged, store)
+            for single in SINGLE:
+                scores[(single,)] = by_dimension(load(single), judged, store)
             paper = printed() if name == "fed_turn" else []
             for part, text in tables(judged, scores, paper).items():
                 report.add(f"{title}: {part}", text)
@@ -159,9 +162,9 @@ def loaded(metric: str, engines: Engines, hypotheses: Path | None) -> Metric:
 def by_dimension(
     metric: Metric, judged: Judged, store: ScoreStore
 ) -> dict[str, NDArray[np.float64]]:
-    """A metric's scores for every dimension that people judged; a sentinel has the same for all."""
+    """A metric's scores for every dimension that people judged; if it has but one, for all."""
     scored = score_items(metric, judged.units.items, store)
-    if metric.sentinel:
+    if len(scored.columns) == 1:
         return dict.fromkeys(judged.human, scored.values[0])
     columns = {
         _name(column.removeprefix(f"{metric.name}.")): row
@@ -210,7 +213,7 @@ def tables(
     )
     lines = list(paper)
     for place, key in enumerate(keys):
-        title = ", ".join(key) if len(key) > 1 else f"*{key[0]}*"
+        title = ", ".join(key) if key[0] not in SENTINELS else f"*{key[0]}*"
         lines.append(Line(title, {name: rho[name][place] for name in names}, means[place]))
     return {
         "Spearman's rho": table(lines, names),
