@@ -110,19 +110,23 @@ class Likelihood:
         return made
 
     def score(
-        self, tree: Tree, segments: Iterable[int] = (), paths: Iterable[int] = ()
+        self,
+        tree: Tree,
+        segments: Iterable[int] = (),
+        paths: Iterable[int] = (),
+        shortened: Iterable[int] = (),
     ) -> LogLikelihoods:
         """Score the own segments of some nodes, and the whole paths of others.
 
         Paths longer than the model's window are cut (see `causerie.engines.window.fit`) and
-        counted in `truncation`. The first token of a sequence with nothing before it cannot be
+        counted in `truncation`, as are those that the caller has `shortened`. The first token of a sequence with nothing before it cannot be
         scored and is not counted.
         """
         segments, paths = set(segments), set(paths)
         asked = segments | paths
         visible = fit(tree, asked, self.backbone.window)
         self.truncation.inputs += len(asked)
-        self.truncation.truncated += len(asked & visible.cut)
+        self.truncation.truncated += len(asked & visible.cut.union(shortened))
 
         wanted = {visible.nodes[node] for node in segments}
         wanted.update(visible.tree.with_ancestors(visible.nodes[node] for node in paths))

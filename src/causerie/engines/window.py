@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from causerie.engines.tree import Segment, Tree
@@ -31,7 +31,7 @@ def fit(tree: Tree, nodes: Iterable[int], window: int) -> Visible:
     what its history leaves of the window. What is visible to a node depends on nothing but its
     path, and siblings see the same history.
     """
-    longest, kept = window - window // 4, window // 2
+    longest, kept = _limits(window)
     if len(tree.prefix) >= kept:
         raise CauserieError(
             f"the turn format's {len(tree.prefix)} opening tokens leave no room in the language "
@@ -76,3 +76,26 @@ def fit(tree: Tree, nodes: Iterable[int], window: int) -> Visible:
             visible.cut.add(node)
         visible.nodes[node] = extend(history, segment.cut(room))
     return visible
+
+
+def first_visible(sizes: Sequence[int], prefix: int, window: int) -> list[int]:
+    """For every turn, from which turn on a path that ends with it is visible, by their tokens.
+
+    The rule of `fit`, for those who put the turns of one conversation in several orders and want
+    the same ones in each.
+    """
+    longest, kept = _limits(window)
+    first, total, found = 0, prefix, []
+    for turn, size in enumerate(sizes):
+        total += size
+        if total > longest:
+            while total > kept and first < turn:
+                total -= sizes[first]
+                first += 1
+        found.append(first)
+    return found
+
+
+def _limits(window: int) -> tuple[int, int]:
+    """How long a history may be, and how much is kept of a longer one."""
+    return window - window // 4, window // 2

@@ -268,15 +268,39 @@ def test_far_longer_than_the_window(few, tiny_llama, metric):
     assert all(score.value is not None for score in row)
 
 
+def long_history(said: str) -> Exchange:
+    history = tuple(Turn("ab"[i % 2], f"Nummer {i}, 数字?") for i in range(300))
+    return Exchange(Dialogue("d", (*history, Turn("a", said))), 300)
+
+
 def test_a_long_history_does_not_push_out_the_response_before_it(few, tiny_llama):
     engines = Engines(Settings(lm=str(tiny_llama)))
-    history = tuple(Turn("ab"[i % 2], f"Nummer {i}, 数字?") for i in range(300))
-    exchanges = [
-        Exchange(Dialogue("d", (*history, Turn("a", said))), 300) for said in ("Oh yes.", "Hm no.")
-    ]
+    exchanges = [long_history("Oh yes."), long_history("Hm no.")]
     one, other = likelihoods(engines.likelihood, exchanges, ["rch"], ["Why?"], "hypothesis")
     assert one.of("rch", "Why?") != pytest.approx(other.of("rch", "Why?"), rel=1e-6)
     assert engines.truncation()["language model"] == (2, 2)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_is_cut_is_counted_once(few, tiny_llama, times):
+    engines = Engines(Settings(lm=str(tiny_llama)))
+    exchanges = [long_history("Oh yes.") for _ in range(times)]
+    orders = ("crh", "rch", "ch", "rh", "h")
+    likelihoods(engines.likelihood, exchanges, orders, ["Why?", "No."], "sequence")
+    assert engines.truncation()["language model"] == (6, 10), "all that have a history"
+
+
+@pytest.mark.parametrize("metric", [Cpmi, CpmiSym])
+def test_all_sequences_of_an_exchange_see_the_same_turns(few, tiny_llama, metric):
+    scored = metric(engines_of(tiny_llama))
+    dialogue = Dialogue("d", tuple(Turn("ab"[i % 2], "Hm, 数字? I see.") for i in range(40)))
+    exchanges = dialogue.exchanges()[-12:]
+    shorter = [[e.recent(k) for k in range(1, 12)] for e in exchanges]
+    for row, candidates in zip(scored.score_exchanges(exchanges), shorter, strict=True):
+        # As if the conversation had begun later, at one of these turns.
+        found = scored.score_exchanges(candidates)
+        values = [score.value for score in row]
+        assert any(values == pytest.approx([s.value for s in other]) for other in found)
 
 
 def test_no_exchanges(engines):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from causerie.dialogue import Exchange, Role
+from causerie.dialogue import Dialogue, Exchange, Role
 from causerie.engines.dialoguetree import DialogueTree
+from causerie.engines.window import first_visible
 
 if TYPE_CHECKING:
     from causerie.engines.likelihood import Likelihood, LogLikelihood, LogLikelihoods
@@ -58,26 +58,23 @@ def likelihoods(
     orders, hypotheses = tuple(orders), tuple(hypotheses)
     tree = DialogueTree(engine.format)
     nodes: list[dict[tuple[Order, str], int]] = []
-    for exchange in exchanges:
-        follower = _follower(exchange)
-        before = {}
-        for order in orders:
-            seen = _fitting(engine, exchange) if order == "rch" else exchange
-            if seen is not exchange:
-                engine.truncation.truncated += len(hypotheses)
-            before[order] = _before(tree, seen, order, follower)
-        nodes.append(
-            {
-                (order, hypothesis): tree.say(before[order], follower, hypothesis)
-                for order in orders
-                for hypothesis in hypotheses
-            }
-        )
+    shortened: set[int] = set()
+    for exchange, seen in zip(exchanges, _visible(engine, exchanges), strict=True):
+        follower = _follower(seen)
+        before = {order: _before(tree, seen, order, follower) for order in orders}
+        branches = {
+            (order, hypothesis): tree.say(before[order], follower, hypothesis)
+            for order in orders
+            for hypothesis in hypotheses
+        }
+        if seen is not exchange:
+            shortened.update(node for (order, _), node in branches.items() if "c" in order)
+        nodes.append(branches)
     asked = {node for branches in nodes for node in branches.values()}
     if average == "sequence":
-        scores = engine.score(tree, paths=asked)
+        scores = engine.score(tree, paths=asked, shortened=shortened)
     else:
-        scores = engine.score(tree, segments=asked)
+        scores = engine.score(tree, segments=asked, shortened=shortened)
     return [Likelihoods(scores, branches, average) for branches in nodes]
 
 
@@ -86,18 +83,29 @@ def _follower(exchange: Exchange) -> Role:
     return "user" if exchange.role_of(exchange.response) == "system" else "system"
 
 
-def _fitting(engine: Likelihood, exchange: Exchange) -> Exchange:
-    """With the last turns of the history that leave room for the response before them.
+def _visible(engine: Likelihood, exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
+    """Every exchange with what the window shows of its history: the same for every order.
 
-    Cut from the left, as long histories are, the response would be the first to go.
+    Left to the engine, a sequence with the response would lose turns that the one without keeps,
+    and one that begins with the response would lose the response.
     """
-    window = engine.backbone.window
-    turns = (exchange.response, *reversed(exchange.context))
-    sizes = [len(engine.format.segment(exchange.role_of(t), t.text).tokens) for t in turns]
-    ends = [len(engine.format.prefix) + end for end in accumulate(sizes)]
-    if ends[-1] <= window - window // 4:
-        return exchange
-    return exchange.recent(max(0, sum(end <= window // 2 for end in ends) - 1))
+    form, window = engine.format, engine.backbone.window
+    first: dict[tuple[int, str], list[int]] = {}
+    rest: dict[tuple[int, int], Dialogue] = {}
+    for exchange in exchanges:
+        dialogue, turn = exchange.dialogue, exchange.turn
+        roles = id(dialogue), exchange.response.speaker
+        if roles not in first:
+            sizes = [len(form.segment(exchange.role_of(t), t.text).tokens) for t in dialogue.turns]
+            first[roles] = first_visible(sizes, len(form.prefix), window)
+        start = first[roles][turn]
+        if start == 0:
+            yield exchange
+            continue
+        part = id(dialogue), start
+        if part not in rest:
+            rest[part] = replace(dialogue, turns=dialogue.turns[start:])
+        yield Exchange(rest[part], turn - start)
 
 
 def _before(tree: DialogueTree, exchange: Exchange, order: Order, follower: Role) -> int:
