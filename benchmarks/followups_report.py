@@ -59,8 +59,10 @@ ABOUT = (
     "Spearman's rho of every dimension with what people said about that dimension, the mean of "
     "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
     "language model that comes with causerie, *stock* what it was before; *ours* are the "
-    "hypotheses that come with causerie, *published* those of FED's authors. *Printed* is table 1 "
-    "of the C-PMI paper, with DialoGPT-large (774M parameters; ours has 135M). The last "
+    "hypotheses that come with causerie, *published* those of FED's authors. `overall` is the mean "
+    "of z-scores where there are statistics of people (tuned, ours), else the plain mean of the "
+    "dimensions with hypotheses on both sides. *Printed* is table 1 of the C-PMI paper, with "
+    "DialoGPT-large (774M parameters; ours has 135M). The last "
     "rows are of metrics that have one score for all dimensions; those in italics are sentinels "
     "that know nothing but words and turns: `length` of the response, how many `turns` there are, "
     "`overlap` of the response with what was said before. What makes a difference is the gain in "
@@ -110,7 +112,7 @@ def main() -> None:
                 scores[(single,)] = by_dimension(load(single), judged, store)
             paper = printed() if name == "fed_turn" else []
             for part, text in tables(judged, scores, paper).items():
-                report.add(f"{title}: {part}", text)
+                report.add(f"{title}: {part}", f"{len(judged.units)} {title.lower()}.\n\n{text}")
     report.write()
 
 
@@ -125,9 +127,9 @@ def printed() -> list[Line]:
                 for column, cell in zip(block.columns, row.cells, strict=True)
                 if cell.value is not None and column.protocol
             }
-            lines.append(
-                Line(f"*{row.method}, printed*", of, Estimate(fmean(of.values()), len(of)))
-            )
+            method = row.method.replace("*", r"\*")
+            mean = Estimate(fmean(of.values()), len(of))
+            lines.append(Line(f"*{method}, printed*", of, mean))
     return lines
 
 
@@ -202,12 +204,17 @@ def tables(
         for name in single
     ]
     changes = {f"{new} instead of {old}": change(keys, old, new) for old, new in CHANGES}
-    weights = np.column_stack([np.eye(len(keys)), *changes.values()])
-    values = np.mean([rho[name] for name in single], axis=0) @ weights
+
+    def with_gains(means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Means of the rows, resamples x rows, and what the changes gain in them."""
+        gains = [means[:, used] @ w[used] for w in changes.values() for used in [w != 0]]
+        return np.column_stack([means, *gains])
+
+    (values,) = with_gains(np.mean([rho[name] for name in single], axis=0)[None])
     means = with_intervals(
         [Estimate(float(value), len(judged.units)) for value in values],
         ClusterStatistic(
-            drawn[0].clusters, lambda n: np.mean([one(n) for one in drawn], axis=0) @ weights
+            drawn[0].clusters, lambda n: with_gains(np.mean([one(n) for one in drawn], axis=0))
         ),
         seed=0,
     )
@@ -222,7 +229,7 @@ def tables(
 
 
 def change(keys: Sequence[Key], old: str, new: str) -> NDArray[np.float64]:
-    """Weights of the rows for what is gained by `new`, over all rows that can have it."""
+    """Weights of the rows for what is gained by `new` instead of `old`, on average over rows."""
     gain = np.array([(new in key) - float(old in key) for key in keys])
     return gain / np.sum(gain > 0)
 

@@ -119,8 +119,8 @@ class Likelihood:
         """Score the own segments of some nodes, and the whole paths of others.
 
         Paths longer than the model's window are cut (see `causerie.engines.window.fit`) and
-        counted in `truncation`, as are those that the caller has `shortened`. The first token of a sequence with nothing before it cannot be
-        scored and is not counted.
+        counted in `truncation`, as are those that the caller has `shortened`. The first token
+        of a sequence with nothing before it cannot be scored and is not counted.
         """
         segments, paths = set(segments), set(paths)
         asked = segments | paths

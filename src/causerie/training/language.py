@@ -208,9 +208,10 @@ def measure(
         for by_name in ranking:
             by_name[name] = reactions_found(engine, items)
     results = {}
-    for what, by_name in found.items():
+    for (what, by_name), n in zip(found.items(), (len(dialogues), len(items)), strict=False):
         (first, tuned), *others = by_name.items()
-        results[f"{what}, {first} (n={len(tuned.part):,})"] = tuned.text()
+        several = "" if n == len(tuned.part) else f" in {len(tuned.part):,} dialogues"
+        results[f"{what}, {first} (n={n:,}{several})"] = tuned.text()
         for name, shares in others:
             results[f"{what}, {name}"] = shares.text()
             results[f"{what}, {first} minus {name}"] = tuned.text(shares)

@@ -11,6 +11,16 @@ import pytest
 from causerie.metrics.followups.hypotheses import dimensions
 
 
+def run(folder, words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "causerie", *words.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_score_and_explain(tiny_llama, tmp_path):
     turns = [
         {"speaker": "AB"[i % 2], "text": text} for i, text in enumerate(("Hi!", "Tea?", "No."))
@@ -19,16 +29,8 @@ def test_score_and_explain(tiny_llama, tmp_path):
     (tmp_path / "own.json").write_text(
         json.dumps({"turn": {"kind": {"positive": ["Aw, thanks!"]}}})
     )
-    words = (
-        "score in.jsonl --metrics fed,cpmi,length --hypotheses own.json --explain --out out.jsonl"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "causerie", *words.split(), "--lm", str(tiny_llama)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = "--metrics fed,cpmi,length --hypotheses own.json --explain --out out.jsonl"
+    done = run(tmp_path, f"score in.jsonl {words} --lm {tiny_llama}")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     shipped = dimensions()["turn"]
@@ -51,15 +53,31 @@ def test_score_and_explain(tiny_llama, tmp_path):
                 assert explained["negative"].keys() == set(dimension.negative)
 
 
-def test_metrics_without_hypotheses_say_so(tmp_path):
+def test_dialogues_with_a_toml_file(tiny_llama, tmp_path):
+    (tmp_path / "in.txt").write_text("A: Hi!\nB: Tea?\nA: No.\n")
+    (tmp_path / "own.toml").write_text("[dialogue.depth]\nnegative = ['We only scratch at it.']\n")
+    words = "--metrics cpmi --level dialogue --hypotheses own.toml --out out.jsonl"
+    done = run(tmp_path, f"score in.txt {words} --lm {tiny_llama}")
+    assert done.returncode == 0, done.stderr
+    [row] = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    for dimension in dimensions()["dialogue"]:
+        assert isinstance(row[f"cpmi.{dimension.name}"], float)
+
+
+@pytest.mark.parametrize(
+    ("metric", "file", "complaint"),
+    [
+        ("length", "own.json", "none of length takes --hypotheses"),
+        ("fed", "gone.json", "gone.json cannot be read: No such file"),
+        ("fed", "own.json", "own.json: turn.kind has no follow-up"),
+        ("fed", "own.yaml", "own.yaml is neither JSON nor TOML"),
+    ],
+)
+def test_what_is_wrong_with_hypotheses(tmp_path, metric, file, complaint):
     (tmp_path / "in.txt").write_text("A: Hi!\nB: Tea?\n")
-    words = "score in.txt --metrics length --hypotheses own.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "causerie", *words.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    (tmp_path / "own.json").write_text('{"turn": {"kind": {"positive": []}}}')
+    (tmp_path / "own.yaml").write_text("turn: {}")
+    done = run(tmp_path, f"score in.txt --metrics {metric} --hypotheses {file}")
     assert done.returncode == 2
-    assert "none of length takes --hypotheses" in done.stderr
+    assert complaint in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

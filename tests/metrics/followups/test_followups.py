@@ -292,15 +292,16 @@ def test_what_is_cut_is_counted_once(few, tiny_llama, times):
 
 @pytest.mark.parametrize("metric", [Cpmi, CpmiSym])
 def test_all_sequences_of_an_exchange_see_the_same_turns(few, tiny_llama, metric):
-    scored = metric(engines_of(tiny_llama))
+    engines = engines_of(tiny_llama)
+    scored = metric(engines)
     dialogue = Dialogue("d", tuple(Turn("ab"[i % 2], "Hm, 数字? I see.") for i in range(40)))
     exchanges = dialogue.exchanges()[-12:]
-    shorter = [[e.recent(k) for k in range(1, 12)] for e in exchanges]
+    shorter = [scored.score_exchanges([e.recent(k) for k in range(1, 8)]) for e in exchanges]
+    assert engines.truncation()["language model"][0] == 0
     for row, candidates in zip(scored.score_exchanges(exchanges), shorter, strict=True):
         # As if the conversation had begun later, at one of these turns.
-        found = scored.score_exchanges(candidates)
         values = [score.value for score in row]
-        assert any(values == pytest.approx([s.value for s in other]) for other in found)
+        assert any(values == pytest.approx([s.value for s in other]) for other in candidates)
 
 
 def test_no_exchanges(engines):

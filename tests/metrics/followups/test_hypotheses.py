@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -71,7 +70,6 @@ def test_own_dimensions_replace_and_add(tmp_path):
     assert found["turn"][:5] == shipped["turn"][:5]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="no TOML in the standard library")
 def test_toml_says_the_same(tmp_path):
     own = write(
         tmp_path / "own.toml",
@@ -84,12 +82,6 @@ def test_toml_says_the_same(tmp_path):
     found = {d.name: d for d in dimensions(own)["dialogue"]}
     assert list(found) == list(DIALOGUE)
     assert found["error-recovery"].hypotheses == ("That's better!", "Still wrong.")
-
-
-def test_toml_needs_a_new_python(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 10))
-    with pytest.raises(CauserieError, match=r"own\.toml: TOML needs Python 3\.11"):
-        dimensions(tmp_path / "own.toml")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from causerie.errors import CauserieError
 
 if sys.version_info >= (3, 11):
     import tomllib
+else:
+    import tomli as tomllib
 
 
 def read_table(path: Path) -> dict[str, Any]:
@@ -48,6 +50,4 @@ def _parser(path: Path, kind: str) -> Callable[[str], Any]:
         return lambda text: json.loads(text, object_pairs_hook=_once)
     if kind != "toml":
         raise CauserieError(f"{path} is neither JSON nor TOML: name a .json or .toml file")
-    if sys.version_info >= (3, 11):
-        return tomllib.loads
-    raise CauserieError(f"{path}: TOML needs Python 3.11 or later, write it as JSON")
+    return tomllib.loads

@@ -79,16 +79,19 @@ class LanguageModel:
         results = measure(compared, valid, config.seed)
         run.say("measuring what held-out exchanges score on each dimension")
         facts = {
+            "dialogues to train on": f"{len(data):,}",
             "steps": f"{progress.best_step:,}",
+            "dialogues in a step": config.batch,
             "seed": config.seed,
             "backbone (SHA-256)": backbone.sha256[:12],
             "training data (SHA-256)": data.sha256[:12],
             "validation data (SHA-256)": valid.sha256[:12],
         }
         about = (
-            f"A low-rank adapter (rank {config.rank}) for {backbone.name}, tuned on "
-            f"{len(data):,} dialogues in the format `{config.turn_format}`; with it go mean and "
-            "deviation of every dimension of the follow-up metrics on held-out exchanges."
+            f"A low-rank adapter (rank {config.rank}) for {backbone.name}, tuned in the format "
+            f"`{config.turn_format}`; with it go mean and deviation of every dimension of the "
+            f"follow-up metrics, measured on at most {MEASURED} held-out exchanges and "
+            f"{MEASURED} held-out dialogues, of people with each other where there are such."
         )
         return replace(
             artifact,

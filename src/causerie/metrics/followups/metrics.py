@@ -64,9 +64,11 @@ class FollowUpMetric(Metric):
         self.average = cast(Average, average)
         self.history = history
         self._shipped = dimensions()
-        self._dimensions = dimensions(Path(hypotheses)) if hypotheses else self._shipped
+        self._dimensions = self._shipped if hypotheses is None else dimensions(Path(hypotheses))
         self._statistics: dict[Level, Statistics] = (
-            read_statistics(Path(statistics), self.name, self._dimensions) if statistics else {}
+            {}
+            if statistics is None
+            else read_statistics(Path(statistics), self.name, self._dimensions)
         )
 
     @abstractmethod
