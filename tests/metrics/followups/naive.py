@@ -40,7 +40,15 @@ class Sequences:
         scored: list[range] = []
         if self.turns == "eos":
             tokens.append(self.tokenizer.eos_token_id)
+        if self.turns == "plain":
+            tokens.append(self.tokenizer.bos_token_id)
         for role, text in said:
+            if self.turns == "plain":
+                tokens += ids("B:" if role == "system" else "A:")
+                start = len(tokens)
+                tokens += ids(" " + " ".join(text.splitlines())) + ids("\n")
+                scored.append(range(start, len(tokens)))
+                continue
             if self.turns == "chat":
                 tokens += ids(f"<|im_start|>{'assistant' if role == 'system' else 'user'}\n")
             start = len(tokens)
