@@ -63,6 +63,8 @@ class Metric(ABC):
     """A trivial metric that any serious one has to beat."""
     calibrated: ClassVar[bool] = False
     """Whether its scores come with a percentile among human responses."""
+    files: ClassVar[frozenset[str]] = frozenset()
+    """Options that are files: a signature says what is in them, not where they are."""
 
     explain: bool = True
     """Whether explanations are wanted; a metric may save their cost if not."""
@@ -83,10 +85,16 @@ class Metric(ABC):
         return tuple(f"{self.name}.{d}" for d in dimensions) if dimensions else (self.name,)
 
     @property
+    def name_with_options(self) -> str:
+        """As in `bleu(order=2)`; without files."""
+        said = {key: value for key, value in self.options.items() if key not in self.files}
+        options = ",".join(f"{key}={value}" for key, value in sorted(said.items()))
+        return f"{self.name}({options})" if options else self.name
+
+    @property
     def signature(self) -> str:
         """What decides its numbers besides the input: metric, options, weights."""
-        options = ",".join(f"{key}={value}" for key, value in sorted(self.options.items()))
-        parts = [f"{self.name}({options})" if options else self.name]
+        parts = [self.name_with_options]
         if "encoder" in self.needs:
             parts.append(self.engines.encoder.signature)
         if "language model" in self.needs:

@@ -80,6 +80,7 @@ class TrainedMetric(Metric):
     """A metric with trained weights: shipped, or made by `causerie train`."""
 
     calibrated: ClassVar[bool] = True
+    files = frozenset({"artifact"})
     config: ClassVar[type]
     """The dataclass whose fields `causerie train --set` can change."""
     annotated: ClassVar[bool] = False
@@ -113,11 +114,7 @@ class TrainedMetric(Metric):
 
     @property
     def signature(self) -> str:
-        options = ",".join(
-            f"{key}={value}" for key, value in sorted(self.options.items()) if key != "artifact"
-        )
-        name = f"{self.name}({options})" if options else self.name
-        return f"{name}@{self.artifact.sha256[:12]}"
+        return f"{self.name_with_options}@{self.artifact.sha256[:12]}"
 
     def calibrated_score(
         self, value: float, table: str, explanation: Mapping[str, Any] | None = None

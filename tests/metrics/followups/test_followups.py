@@ -341,6 +341,11 @@ def test_options(few, tiny_gpt2, tmp_path):
         assert metric.dimensions("dialogue") == ("whole", "overall")
         signatures.add(metric.signature)
     assert len(signatures) == 2, "other hypotheses under the same name are other numbers"
+    assert all("fed(history=2)|" in s and str(tmp_path) not in s for s in signatures)
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text(own.read_text())
+    again = metrics.load("fed", engines, hypotheses=str(elsewhere), history=2)
+    assert again.signature == metric.signature, "the same file in another place"
     with pytest.raises(CauserieError, match="average is sequence or hypothesis, not 'token'"):
         metrics.load("cpmi", engines, average="token")
     for history in (0, -1, 1.5, True, "all"):

@@ -45,6 +45,7 @@ class FollowUpMetric(Metric):
     """
 
     needs = frozenset({"language model"})
+    files = frozenset({"hypotheses", "statistics"})
     orders: ClassVar[tuple[Order, ...]]
     """The sequences of which it needs the log-likelihoods."""
 
@@ -80,7 +81,6 @@ class FollowUpMetric(Metric):
 
     @property
     def signature(self) -> str:
-        # Files are options by name; what they say decides the numbers.
         said: list[Any] = [
             [[asdict(dimension) for dimension in level] for level in self._dimensions.values()],
             [[name, asdict(s)] for level in self._statistics.values() for name, s in level.items()],
