@@ -193,12 +193,7 @@ def tables(
     keys, names = list(scores), list(next(iter(scores.values())))
     single = [name for name in names if name != OVERALL]
     matrix = {name: np.stack([scores[key][name] for key in keys]) for name in names}
-    rho = {
-        name: [
-            np.nan if one.value is None else one.value for one in spearman(m, judged.human[name])
-        ]
-        for name, m in matrix.items()
-    }
+    rho = {name: _values(spearman(m, judged.human[name])) for name, m in matrix.items()}
     drawn = [
         correlation_of_clusters(matrix[name], judged.human[name], judged.units.clusters, ranks=True)
         for name in single
