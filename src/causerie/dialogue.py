@@ -38,16 +38,30 @@ class Dialogue:
     """What the speakers knew beforehand: a persona, facts, a system prompt."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
-    def exchanges(self, speaker: str | None = None) -> list[Exchange]:
+    def exchanges(self, speaker: str | None = "all") -> list[Exchange]:
         """Every response with its context; only those of one speaker or role if given.
 
-        The first turn responds to nothing, so a dialogue of n turns has n-1 exchanges.
+        The first turn responds to nothing, so a dialogue of n turns has n-1 exchanges. See
+        `is_by` for what `speaker` can be.
         """
         return [
             Exchange(self, index)
             for index in range(1, len(self.turns))
-            if speaker is None or speaker in (self.turns[index].speaker, self.turns[index].role)
+            if self.is_by(self.turns[index], speaker)
         ]
+
+    def is_by(self, turn: Turn, speaker: str | None) -> bool:
+        """Whether a turn is by a speaker or role; `all` is everybody, `assistant` the system.
+
+        None is whoever is to be scored unless somebody says otherwise: the system where the
+        dialogue says who that is, and everybody where it does not.
+        """
+        if speaker is None:
+            speaker = "system" if any(t.role == "system" for t in self.turns) else "all"
+        if speaker == "all":
+            return True
+        role = "system" if speaker == "assistant" else speaker
+        return speaker == turn.speaker or role == turn.role
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,23 @@
 """All heavy compute: encoders and language models behind two batch-first interfaces.
 
-Metrics are handed one `Engines` and ask it for what they need, so that several metrics
-share one loaded network.
+A metric is handed one `Engines` when it scores and asks it for the networks that it needs, so
+that several metrics share one loaded network. What networks there are and what decides their
+numbers can be told before any of them is loaded (`signature`).
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from causerie.engines.cache import Cuts, counted_cuts
+from causerie.engines.language import tuned_language_model
 from causerie.engines.settings import Settings
-from causerie.models import Store
+from causerie.models import Kind, Store
+from causerie.models.artifact import ArtifactInfo, load_artifact
 
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
@@ -20,21 +26,42 @@ if TYPE_CHECKING:
     from causerie.engines.tuning import Tuning
     from causerie.models.artifact import Artifact
 
-__all__ = ["Engines", "Settings"]
+__all__ = ["Cuts", "Engines", "Settings", "counted_cuts"]
+
+Made = TypeVar("Made")
 
 
 class Engines:
-    """The engines of one run, loaded on first use and shared by all its metrics."""
+    """The engines of one scorer, loaded on first use and shared by all its metrics.
+
+    Whoever computes with them holds `lock`: networks are not made for several threads at once.
+    """
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = Store(self.settings.models_dir, offline=self.settings.offline)
-        self._tuned: dict[str, Encoder] = {}
-        self._rankers: dict[str, Ranker] = {}
+        self.lock = RLock()
+        self.loading_seconds = 0.0
+        """Spent on loading networks so far, so that scoring can be timed without it."""
+        self._shared: dict[Hashable, Any] = {}
+        self._making = 0
 
-    @cached_property
+    def shared(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made under that key before, or what `make` makes now."""
+        with self.lock:
+            if key not in self._shared:
+                start, self._making = time.perf_counter(), self._making + 1
+                try:
+                    self._shared[key] = make()
+                finally:
+                    self._making -= 1
+                    if not self._making:  # what was made on the way is part of it
+                        self.loading_seconds += time.perf_counter() - start
+            return cast(Made, self._shared[key])
+
+    @property
     def encoder(self) -> Encoder:
-        return self.new_encoder()
+        return self.shared("encoder", self.new_encoder)
 
     def new_encoder(self, name: str | None = None) -> Encoder:
         """An encoder of its own, to be tuned; the shared one is `encoder`."""
@@ -42,6 +69,10 @@ class Engines:
 
         settings = replace(self.settings, encoder=name) if name else self.settings
         return Encoder.load(self.store, settings)
+
+    def artifact(self, info: ArtifactInfo) -> Artifact:
+        """A trained metric's weights, read once."""
+        return self.shared(("artifact", info.sha256), lambda: load_artifact(str(info.folder)))
 
     def tuned_encoder(
         self,
@@ -53,17 +84,29 @@ class Engines:
         """The encoder as an artifact's training left it, shared by all who use the artifact.
 
         `window` is how many tokens it may see at most; `part` says which it is where an
-        artifact has several.
+        artifact has several. Where training left the encoder as it was, it is the stock one.
         """
-        key = f"{artifact.encoder_sha256(part)} {tuning} {window}"
-        if key not in self._tuned:
-            from causerie.engines.tuning import tuned
+        if tuning.kind == "frozen" and window is None and self._is_stock(artifact):
+            return self.encoder
+        return self.shared(
+            ("encoder", artifact.encoder_sha256(part), tuning, window),
+            lambda: self._restored(artifact, tuning, window, part),
+        )
 
-            encoder = self.new_encoder(self._backbone(artifact))
-            encoder.input.window = min(encoder.input.window, window or encoder.input.window)
-            encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
-            self._tuned[key] = encoder
-        return self._tuned[key]
+    def _restored(
+        self, artifact: Artifact, tuning: Tuning, window: int | None, part: str
+    ) -> Encoder:
+        from causerie.engines.tuning import tuned
+
+        encoder = self.new_encoder(self._backbone(artifact))
+        encoder.input.window = min(encoder.input.window, window or encoder.input.window)
+        encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
+        return encoder
+
+    def _is_stock(self, artifact: Artifact) -> bool:
+        """Whether the encoder of these settings is what the artifact was trained on."""
+        stock = self.store.identify(self.settings.encoder, "encoder")
+        return stock.sha256 == artifact.backbone_sha256
 
     def _backbone(self, artifact: Artifact) -> str:
         """Where it is now: folders move, so `--encoder` may say another place for it."""
@@ -71,32 +114,39 @@ class Engines:
         moved = given and all(artifact.backbone != entry.name for entry in self.store.entries())
         return self.settings.encoder if moved else artifact.backbone
 
-    @cached_property
+    @property
     def likelihood(self) -> Likelihood:
-        from causerie.engines.likelihood import Likelihood
+        def load() -> Likelihood:
+            from causerie.engines.likelihood import Likelihood
 
-        return Likelihood.load(self.store, self.settings)
+            return Likelihood.load(self.store, self.settings)
+
+        return self.shared("likelihood", load)
 
     def ranker(self, name: str) -> Ranker:
         """A network with one output for a response, such as DialogRPT; there is no default."""
-        if name not in self._rankers:
+
+        def load() -> Ranker:
             from causerie.engines.ranker import Ranker
 
-            self._rankers[name] = Ranker.load(self.store, self.settings, name)
-        return self._rankers[name]
+            return Ranker.load(self.store, self.settings, name)
 
-    def truncation(self) -> dict[str, tuple[int, int]]:
-        """Of each engine in use: how many inputs were cut to its window, and how many it saw."""
-        loaded: dict[str, list[Encoder | Likelihood | Ranker | None]] = {
-            "encoder": [self.__dict__.get("encoder"), *self._tuned.values()],
-            "language model": [self.__dict__.get("likelihood")],
-            "ranker": [*self._rankers.values()],
-        }
-        return {
-            name: (
-                sum(engine.truncation.truncated for engine in engines if engine),
-                sum(engine.truncation.inputs for engine in engines if engine),
-            )
-            for name, engines in loaded.items()
-            if any(engines)
-        }
+        return self.shared(("ranker", name), load)
+
+    def signature(self, kind: Kind, name: str | None = None) -> str:
+        """What decides the numbers of a network, told without loading it."""
+        return self.shared(("signature", kind, name), lambda: self._signature(kind, name))
+
+    def _signature(self, kind: Kind, name: str | None) -> str:
+        settings = self.settings
+        if kind == "language model":
+            tuned = tuned_language_model(settings.lm)
+            form = settings.turn_format or (tuned.options.get("turn_format") if tuned else None)
+            if tuned:
+                model = f"lm@{tuned.sha256[:12]}"
+            else:
+                stock = self.store.identify(settings.lm, kind)
+                model = f"lm:{stock.label}@{stock.sha256[:12]}"
+            return ",".join([model, form or "own format", settings.dtype])
+        found = self.store.identify(name or settings.encoder, kind)
+        return f"{kind}:{found.label}@{found.sha256[:12]},{settings.dtype}"

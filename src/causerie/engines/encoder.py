@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 import torch
 
-from causerie.engines.cache import Cache, Truncation
+from causerie.engines.cache import Cache, count_cuts
 from causerie.errors import CauserieError
 from causerie.models import Pooling, load_backbone
 
@@ -82,22 +82,21 @@ class Tokens:
         self.tokenizer = tokenizer
         self.window = window
         self.token_types = token_types
-        self.truncation = Truncation()
         self._start, self._between, self._end = special_tokens(tokenizer)
         # WordPiece drops spaces; where they count, a turn after another begins with one.
         a, spaced_a = self._tokenise(["a", " a"]).values()
         self._space = "" if np.array_equal(a, spaced_a) else " "
 
     def rows(self, inputs: Sequence[EncoderInput]) -> list[Row]:
-        """The inputs as rows; what was cut is counted in `truncation`."""
+        """The inputs as rows; what was cut is counted (see `counted_cuts`)."""
         clipped = [self._clip(segments) for segments in inputs]
         texts = self._tokenise(text for turns, _ in clipped for _, text in turns)
-        rows = []
+        rows, cuts = [], 0
         for segments, (turns, cut) in zip(inputs, clipped, strict=True):
             kept, dropped = self._fit(turns, texts, len(segments))
             rows.append(self._row(kept))
-            self.truncation.inputs += 1
-            self.truncation.truncated += cut or dropped
+            cuts += cut or dropped
+        count_cuts("encoder", cuts, len(rows))
         return rows
 
     def collate(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
@@ -209,9 +208,6 @@ class Encoder:
             backbone.window,
             token_types=getattr(self.model.config, "type_vocab_size", 0) > 1,
         )
-        dtype = str(self.model.dtype).removeprefix("torch.")
-        model = f"{backbone.name}@{backbone.sha256[:12]}"
-        self.signature = f"encoder:{model},{self.pooling},{self.input.window},{dtype}"
         self._budget = budget or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
         self._known: Cache[tuple[str, tuple[int, bytes]], Floats] = Cache(REMEMBERED_VECTORS)
 
@@ -227,11 +223,6 @@ class Encoder:
             )
         )
 
-    @property
-    def truncation(self) -> Truncation:
-        """How many inputs it saw and how many it had to cut."""
-        return self.input.truncation
-
     def encode(self, inputs: Sequence[EncoderInput], pooling: Pooling | None = None) -> Floats:
         """One vector per input, in order: the `mean` over its tokens or the `first` token's.
 
@@ -240,6 +231,11 @@ class Encoder:
         pooling = pooling or self.pooling
         if pooling not in get_args(Pooling):
             raise CauserieError(f"unknown pooling {pooling!r}: use mean or first")
+        if any(isinstance(one, str) or any(isinstance(s, str) for s in one) for one in inputs):
+            raise CauserieError(
+                "an input of the encoder is a tuple of segments, each a tuple of turns: "
+                'write (("text",),) for a single text'
+            )
         vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
         rows = self.input.rows(inputs)
         new = []
@@ -264,6 +260,7 @@ class Encoder:
         """The contextual vectors of every input's tokens, in order.
 
         They are large, so they are made a part of the inputs at a time, as they are consumed.
+        Whoever asks `encode` for the same inputs afterwards costs nothing more.
         """
         rows = self.input.rows(inputs)
         start = tokens = 0
@@ -272,10 +269,13 @@ class Encoder:
             if tokens >= BATCHES_AT_ONCE * self._budget or stop == len(rows):
                 found: dict[int, Floats] = {}
                 for places, batch in self._batches(rows, range(start, stop)):
-                    hidden = self._infer(batch).cpu().numpy()
-                    for indices, vectors in zip(places, hidden, strict=True):
-                        length = len(rows[indices[0]])
-                        found |= dict.fromkeys(indices, vectors[:length])
+                    hidden = self._infer(batch)
+                    pooled = pool(hidden, batch["attention_mask"], self.pooling).cpu().numpy()
+                    all_vectors = hidden.cpu().numpy()
+                    for indices, vectors, one in zip(places, all_vectors, pooled, strict=True):
+                        row = rows[indices[0]]
+                        found |= dict.fromkeys(indices, vectors[: len(row)])
+                        self._known.put((self.pooling, row.key), one.copy())
                 for index in range(start, stop):
                     yield TokenVectors(found[index], rows[index].ids, rows[index].special)
                 start, tokens = stop, 0

@@ -9,6 +9,7 @@ from causerie.engines.tuning import Tuning, tuned
 from causerie.models import Backbone, Store, load_backbone
 from causerie.models.artifact import (
     Artifact,
+    ArtifactInfo,
     artifact_folder,
     damaged,
     is_artifact,
@@ -25,7 +26,8 @@ LM = "lm"
 
 def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Artifact | None]:
     """The network that `settings.lm` names, and the artifact if it is a tuned one."""
-    artifact = _artifact(settings.lm)
+    info = tuned_language_model(settings.lm)
+    artifact = load_artifact(str(info.folder), LM) if info else None
     backbone = load_backbone(
         store,
         artifact.backbone if artifact else settings.lm,
@@ -44,14 +46,12 @@ def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Art
     return replace(backbone, name=name, sha256=artifact.sha256, model=model), artifact
 
 
-def is_tuned(name: str) -> bool:
-    """Whether a language model's name stands for an artifact."""
-    return _artifact(name) is not None
+def tuned_language_model(name: str) -> ArtifactInfo | None:
+    """The artifact that a language model's name stands for; None if it is a stock model.
 
-
-def _artifact(name: str) -> Artifact | None:
-    """The default language model is the shipped artifact, if there is one."""
+    The default language model is the shipped artifact, if there is one.
+    """
     folder = shipped(LM) if name == "default" else artifact_folder(name)
     if folder is None or not is_artifact(folder):
         return None
-    return load_artifact(str(folder), LM)
+    return ArtifactInfo.read(folder, LM)

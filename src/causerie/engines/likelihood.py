@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causerie.engines.cache import Cache, Truncation
+from causerie.engines.cache import Cache, count_cuts
 from causerie.engines.language import load_language_model
 from causerie.engines.passes import packed, plain, sequences
 from causerie.engines.selfcheck import packable
@@ -83,11 +83,6 @@ class Likelihood:
         self.backbone = backbone
         self.budget = budget
         self.format: TurnFormat = turn_format(backbone.tokenizer, turns, backbone.window)
-        dtype = str(backbone.model.dtype).removeprefix("torch.")
-        model = f"{backbone.name}@{backbone.sha256[:12]}"
-        self.signature = f"lm:{model},{self.format.name},{backbone.window},{dtype}"
-        self.truncation = Truncation()
-        """Nodes asked for, and those of whose path the model could not see everything."""
         self.statistics: Mapping[str, Tensor] = {}
         """What was measured with it when it was tuned, by metric, level and dimension."""
         self.tokens_computed = 0
@@ -119,14 +114,13 @@ class Likelihood:
         """Score the own segments of some nodes, and the whole paths of others.
 
         Paths longer than the model's window are cut (see `causerie.engines.window.fit`) and
-        counted in `truncation`, as are those that the caller has `shortened`. The first token
-        of a sequence with nothing before it cannot be scored and is not counted.
+        counted (see `counted_cuts`), as are those that the caller has `shortened`. The first
+        token of a sequence with nothing before it cannot be scored and has no part in the sums.
         """
         segments, paths = set(segments), set(paths)
         asked = segments | paths
         visible = fit(tree, asked, self.backbone.window)
-        self.truncation.inputs += len(asked)
-        self.truncation.truncated += len(asked & visible.cut.union(shortened))
+        count_cuts("language model", len(asked & visible.cut.union(shortened)), len(asked))
 
         wanted = {visible.nodes[node] for node in segments}
         wanted.update(visible.tree.with_ancestors(visible.nodes[node] for node in paths))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
-from causerie.engines.cache import Truncation
+from causerie.engines.cache import count_cuts
 from causerie.engines.turnformat import turn_format
 from causerie.models import load_backbone
 
@@ -38,9 +38,6 @@ class Ranker:
         self._padding = int(backbone.tokenizer.pad_token_id)
         self._model.config.pad_token_id = self._padding  # it looks for the last other token
         self._format = turn_format(backbone.tokenizer, "eos", backbone.window)
-        self.truncation = Truncation()
-        dtype = str(self._model.dtype).removeprefix("torch.")
-        self.signature = f"ranker:{backbone.name}@{backbone.sha256[:12]},{backbone.window},{dtype}"
 
     @classmethod
     def load(cls, store: Store, settings: Settings, name: str) -> Ranker:
@@ -55,7 +52,7 @@ class Ranker:
         )
 
     def score(self, exchanges: Sequence[Exchange]) -> NDArray[np.float32]:
-        """In order."""
+        """Return one score per exchange, in input order."""
         rows = [self._row(exchange) for exchange in exchanges]
         scores = np.empty(len(rows), dtype=np.float32)
         batch: list[int] = []
@@ -79,8 +76,7 @@ class Ranker:
                 cut = True
                 break
             row = before + row
-        self.truncation.inputs += 1
-        self.truncation.truncated += cut
+        count_cuts("ranker", int(cut), 1)
         return row
 
     def _infer(self, rows: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:

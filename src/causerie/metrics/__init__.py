@@ -6,17 +6,16 @@ imports none of them.
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from inspect import get_annotations
+from typing import Any, get_origin, get_type_hints
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 from causerie.models.artifact import artifact_folder, metric_of
-
-if TYPE_CHECKING:
-    from causerie.engines import Engines
+from causerie.options import make
 
 GROUP = "causerie.metrics"
 
@@ -27,7 +26,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> type[Metric]:
-    """The metric of that name."""
+    """The class of the metric of that name."""
     found = entry_points(group=GROUP, name=name)
     if not found:
         close = " or ".join(get_close_matches(name, names()))
@@ -46,39 +45,36 @@ def find(name: str) -> type[Metric]:
             f"metric {name!r} of package {packages[0]} cannot be imported "
             f"({type(error).__name__}: {error}): repair or uninstall that package"
         ) from error
-    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+    if problem := _problem(metric):
         raise CauserieError(
-            f"metric {name!r} of package {packages[0]} is not a subclass of "
-            "causerie.Metric: repair or uninstall that package"
+            f"metric {name!r} of package {packages[0]} {problem}: repair or uninstall that package"
         )
-    return metric
+    return metric  # type: ignore[no-any-return]
 
 
-def load(name: str, engines: Engines | None = None, **options: Any) -> Metric:
-    """The metric of that name, ready to score.
+def load_metric(name: str, **options: Any) -> Metric:
+    """The metric of that name with these options, as in `load_metric("bleu", order=2)`.
 
-    The folder of an artifact stands for the metric that was trained there. Metrics that are
-    given the same `engines` share their networks. Options are the metric's own, as in
-    `load("bleu", order=2)`.
+    The folder (or the name) of an artifact stands for the metric that was trained there.
     """
     if name not in names() and (folder := artifact_folder(name)):
-        name, options = metric_of(folder), {"artifact": str(folder), **options}
-    metric = find(name)
-    known = list(inspect.signature(metric).parameters)[1:]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        has = f"its options are {', '.join(known)}" if known else "it has none"
-        raise CauserieError(f"metric {name!r} has no option {unknown[0]!r}: {has}")
-    if engines is None:
-        from causerie.engines import Engines
+        name, options = metric_of(folder), {"artifact": name, **options}
+    return make(find(name), options, f"metric {name!r}")
 
-        engines = Engines()
-    try:
-        loaded = metric(engines, **options)
-    except (TypeError, ValueError) as error:
-        raise CauserieError(f"metric {name!r} cannot use its options: {error}") from error
-    loaded.options = options
-    return loaded
+
+def _problem(metric: Any) -> str | None:
+    """What makes a class no metric, if anything does."""
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+        return "is not a subclass of causerie.Metric"
+    assert is_dataclass(metric)
+    known = {one.name for one in fields(metric)}
+    hints = get_type_hints(metric)
+    forgotten = [n for n in get_annotations(metric) if n not in known]
+    if any("ClassVar" not in str(get_origin(hints[n]) or hints[n]) for n in forgotten):
+        return "has options but is not decorated with @dataclass(frozen=True)"
+    if metric.score_exchanges is Metric.score_exchanges and metric.score_one is Metric.score_one:
+        return "has neither score_one nor score_exchanges"
+    return None
 
 
 def _package(entry: EntryPoint) -> str:

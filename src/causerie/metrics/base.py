@@ -1,19 +1,59 @@
-"""The metric contract: what a metric says about itself, what it is given, what it returns."""
+"""The metric contract: what a metric says about itself, what it is given, what it returns.
+
+A metric is a frozen dataclass whose fields are its options. It holds no network: whoever scores
+(`causerie.scoring.Scorer`) hands the engines in. So two metrics with the same options are equal,
+a metric can be written down, sent elsewhere and made again, and its signature can be told before
+any weights are opened.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
+from causerie.options import changed, check_types, is_file
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
 
 Level: TypeAlias = Literal["turn", "dialogue"]
+Better: TypeAlias = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one number of a metric is: all that tables, comparisons, gates and pages go by."""
+
+    name: str = ""
+    """The quality it measures; empty for a metric with a single number."""
+    help: str = ""
+    """One sentence for people."""
+    better: Better | None = "higher"
+    """Which end is good; None where neither is."""
+    range: tuple[float | None, float | None] = (None, None)
+    """The least and the most it can be, where there is such a bound."""
+    sentinel: bool = False
+    """Whether it is a trivial number that any serious metric has to beat."""
+    calibrated: bool = False
+    """Whether it comes with a percentile among human responses."""
+    unit: str = ""
+
+    @property
+    def sign(self) -> int:
+        """Multiplies values so that higher is better; 1 where neither end is."""
+        return -1 if self.better == "lower" else 1
+
+    @property
+    def worst(self) -> float | None:
+        """The value of the worst possible response, where the range says it."""
+        low, high = self.range
+        return {"higher": low, "lower": high, None: None}[self.better]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,93 +82,126 @@ class Score:
 
 
 Scores: TypeAlias = tuple[Score, ...]
-"""One score per dimension, in the order of `Metric.columns`."""
+"""One score per column of a metric, in the order of `Metric.columns`."""
+
+EMPTY = Score.unscored("empty response")
+"""What an empty response gets in every column; the scorer sees to it."""
 
 
-class Metric(ABC):
+@dataclass(frozen=True)
+class Metric:
     """Turns exchanges or dialogues into scores.
 
-    A subclass sets `name`, `summary` and what it needs, and writes `score_exchanges`;
-    everything else has a default. It is made with the engines (all heavy compute is there)
-    and its own options as keyword arguments.
+    A subclass is a frozen dataclass too. It sets `name` and `summary`, and writes `score_one`,
+    or `score_exchanges` where a whole batch is quicker than one exchange after the other.
+    Everything else has a default. A metric with several numbers, or with one that is not "the
+    higher the better", overrides `columns`.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line for `causerie metrics`."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Any of "encoder", "language model", "references"."""
-    higher_is_better: ClassVar[bool] = True
-    sentinel: ClassVar[bool] = False
-    """A trivial metric that any serious one has to beat."""
-    calibrated: ClassVar[bool] = False
-    """Whether its scores come with a percentile among human responses."""
-    files: ClassVar[frozenset[str]] = frozenset()
-    """Options that are files: a signature says what is in them, not where they are."""
+    """Any of "encoder", "token vectors" (of the encoder), "language model", "references"."""
 
-    explain: bool = True
-    """Whether explanations are wanted; a metric may save their cost if not."""
+    def __post_init__(self) -> None:
+        check_types(self)
 
-    options: Mapping[str, Any] = {}
-    """The options it was loaded with, where they are not the defaults."""
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        """What it measures at that level: one column or several."""
+        return (Column(help=self.summary),)
 
-    def __init__(self, engines: Engines) -> None:
-        self.engines = engines
+    def score_one(self, exchange: Exchange) -> float | Mapping[str, float] | Score:
+        """Score one exchange: a number, or one per column by name; `Score.unscored` if neither."""
+        raise CauserieError(f"metric {self.name!r} has neither score_one nor score_exchanges")
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        """The qualities it scores; empty if the metric is a single number."""
-        return ()
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        """Return one row of scores per exchange, in input order.
 
-    def columns(self, level: Level) -> tuple[str, ...]:
-        """Names of its output columns: `name`, or `name.dimension` for each dimension."""
-        dimensions = self.dimensions(level)
-        return tuple(f"{self.name}.{d}" for d in dimensions) if dimensions else (self.name,)
+        A score may not depend on what else is in the batch. Responses are never empty.
+        """
+        columns = self.columns("turn")
+        return [as_scores(self.score_one(exchange), columns) for exchange in exchanges]
+
+    def score_dialogues(
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
+    ) -> list[Scores]:
+        """Return one row of scores per dialogue: by default the means over its exchanges.
+
+        Only exchanges of `speaker` count; None stands for the system where it is known who that
+        is, and for everybody where it is not.
+        """
+        groups = [scorable(dialogue, speaker) for dialogue in dialogues]
+        rows = iter(self.score_exchanges([e for group in groups for e in group], engines))
+        columns = len(self.columns("dialogue"))
+        return [mean_scores([next(rows) for _ in group], columns) for group in groups]
 
     @property
-    def name_with_options(self) -> str:
-        """As in `bleu(order=2)`; without files."""
-        said = {key: value for key, value in self.options.items() if key not in self.files}
+    def uses(self) -> frozenset[str]:
+        """The engine settings that have an effect on its numbers."""
+        by_need = {"encoder": {"encoder"}, "language model": {"lm", "turn_format"}}
+        return frozenset(name for need in self.needs for name in by_need.get(need, ()))
+
+    def signature(self, engines: Engines) -> str:
+        """What decides its numbers besides the input: options, contents of files, networks.
+
+        It is told without loading a network.
+        """
+        parts = [self._with_options(), *self._code()]
+        if "encoder" in self.needs:
+            parts.append(engines.signature("encoder"))
+        if "language model" in self.needs:
+            parts.append(engines.signature("language model"))
+        return "|".join(parts)
+
+    def _with_options(self) -> str:
+        """Its name and options, as in `bleu(order=2)`; of files what is in them."""
+        files = {one.name for one in fields(self) if is_file(one)}
+        said = {
+            key: _content(value) if key in files else value
+            for key, value in changed(self).items()
+            if key not in self._told_elsewhere
+        }
         options = ",".join(f"{key}={value}" for key, value in sorted(said.items()))
         return f"{self.name}({options})" if options else self.name
 
     @property
-    def signature(self) -> str:
-        """What decides its numbers besides the input: metric, options, weights."""
-        parts = [self.name_with_options]
-        if "encoder" in self.needs:
-            parts.append(self.engines.encoder.signature)
-        if "language model" in self.needs:
-            parts.append(self.engines.likelihood.signature)
-        return "|".join(parts)
+    def _told_elsewhere(self) -> frozenset[str]:
+        """Options that another part of the signature speaks for."""
+        return frozenset()
 
-    @abstractmethod
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        """Scores of each exchange, in order. Independent of what else is in the batch."""
+    def _code(self) -> list[str]:
+        """The package and the code of a metric that another package defines.
 
-    def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
-    ) -> list[Scores]:
-        """Scores of each dialogue: by default the mean over its scored exchanges."""
-        exchanges = [dialogue.exchanges(speaker) for dialogue in dialogues]
-        turn_scores = iter(self.score_exchanges([e for group in exchanges for e in group]))
-        return [
-            mean_scores([next(turn_scores) for _ in group], len(self.columns("dialogue")))
-            for group in exchanges
-        ]
-
-    @overload
-    def score(self, item: Exchange) -> dict[str, Score]: ...
-    @overload
-    def score(self, item: Dialogue) -> list[dict[str, Score]]: ...
-    def score(self, item: Exchange | Dialogue) -> dict[str, Score] | list[dict[str, Score]]:
-        """Score one exchange, or every exchange of one dialogue: column name to score.
-
-        For many dialogues, `causerie.evaluate` is faster: it fills whole batches.
+        Scores are kept by signature, so a change of its code must change it.
         """
-        exchanges = [item] if isinstance(item, Exchange) else item.exchanges()
-        columns = self.columns("turn")
-        rows = [dict(zip(columns, row, strict=True)) for row in self.score_exchanges(exchanges)]
-        return rows[0] if isinstance(item, Exchange) else rows
+        modules = {c.__module__ for c in type(self).__mro__ if issubclass(c, Metric)}
+        return [version_of(m) for m in sorted(modules) if m.partition(".")[0] != "causerie"]
+
+
+def as_scores(
+    given: float | Mapping[str, float] | Score, columns: Sequence[Column]
+) -> tuple[Score, ...]:
+    """What `score_one` returned, as one score per column."""
+    if isinstance(given, Score):
+        return (given,) * len(columns)
+    if isinstance(given, Mapping):
+        if missing := [c.name for c in columns if c.name not in given]:
+            raise CauserieError(f"score_one gives no {missing[0]!r}, which columns names")
+        return tuple(Score.of(given[column.name]) for column in columns)
+    return (Score.of(given),)
+
+
+def scorable(dialogue: Dialogue, speaker: str | None) -> list[Exchange]:
+    """The exchanges of a dialogue that a metric is asked about: an empty response has no score."""
+    return [e for e in dialogue.exchanges(speaker) if e.response.text.strip()]
 
 
 def mean_scores(rows: Sequence[Scores], columns: int) -> Scores:
@@ -142,3 +215,29 @@ def mean_scores(rows: Sequence[Scores], columns: int) -> Scores:
         return Score.unscored(reasons[0] if reasons else "no exchange to score")
 
     return tuple(mean(column) for column in range(columns))
+
+
+def version_of(module: str) -> str:
+    """A package with its version and a digest of one of its modules, for signatures."""
+    import sys
+    from importlib.metadata import packages_distributions, version
+
+    package = module.partition(".")[0]
+    found = packages_distributions().get(package, [])
+    release = f"{found[0]} {version(found[0])}" if found else package
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return f"{release}@{_content(file)}" if file else release
+
+
+def _content(path: str | Path) -> str:
+    """A digest of what is in a file or, for a folder, in all its files."""
+    place = Path(path)
+    files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
+    digest = sha256()
+    for file in files:
+        try:
+            digest.update(f"{file.relative_to(place) if file != place else ''}".encode())
+            digest.update(file.read_bytes())
+        except OSError as error:
+            raise CauserieError(f"{file} cannot be read: {error.strerror}") from error
+    return digest.hexdigest()[:12]

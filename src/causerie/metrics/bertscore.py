@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from causerie.metrics.base import Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.reference import Comparison, ReferenceMetric
 from causerie.metrics.similarity import best_cosines
 
 if TYPE_CHECKING:
+    from causerie.engines import Engines
     from causerie.engines.encoder import TokenVectors
 
 
+@dataclass(frozen=True)
 class BertScore(ReferenceMetric):
     """F1 of the best reference on the encoder's last layer, not weighted by idf, not rescaled."""
 
     name = "bertscore"
     summary = "BERTScore F1 of the best reference: greedy matching of contextual vectors"
-    needs = frozenset({"encoder", "references"})
+    needs = frozenset({"encoder", "token vectors", "references"})
 
-    def compare(self, comparisons: Sequence[Comparison]) -> Iterator[Scores]:
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(help=self.summary, range=(-1.0, 1.0)),)
+
+    def compare(self, comparisons: Sequence[Comparison], engines: Engines) -> Iterator[Scores]:
         texts = [text for c in comparisons for text in c.texts]
-        tokens = self.engines.encoder.tokens([((text,),) for text in texts])
+        tokens = engines.encoder.tokens([((text,),) for text in texts])
         for comparison in comparisons:
             response, *references = [next(tokens) for _ in comparison.texts]
             references = [r for r in references if not r.special.all()]

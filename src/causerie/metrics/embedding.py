@@ -3,50 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causerie.metrics.base import Level, Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.reference import Comparison, ReferenceMetric
 from causerie.metrics.similarity import Floats, best_cosines, cosine
+from causerie.options import option
 from causerie.text.vectors import WordVectors
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
+    from causerie.engines.encoder import Encoder
 
 
+@dataclass(frozen=True)
 class Embedding(ReferenceMetric):
+    vectors: str | None = option(
+        None,
+        "text file of word vectors in the format of GloVe [those that the encoder looks up for "
+        "its tokens]",
+        file=True,
+    )
+
     name = "embedding"
     summary = "cosine of word vectors with the best reference: average, extrema, greedy"
     needs = frozenset({"encoder", "references"})
 
-    def __init__(self, engines: Engines, vectors: str | Path | None = None) -> None:
-        """`vectors` is a text file in the format of GloVe; without one, the word vectors are
-        those that the encoder looks up for its tokens.
-        """
-        super().__init__(engines)
-        self._file = None if vectors is None else Path(vectors)
-
-    @cached_property
-    def _vectors(self) -> WordVectors | None:
-        return WordVectors.read(self._file) if self._file else None
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return tuple(
+            Column(name, f"cosine with the best reference by {name}", range=(-1.0, 1.0))
+            for name in COMPARISONS
+        )
 
     @property
-    def signature(self) -> str:
-        if self._vectors is None:
-            return super().signature
-        return f"{self.name}|vectors:{self._vectors.sha256[:12]}"
+    def uses(self) -> frozenset[str]:
+        return frozenset() if self.vectors else super().uses
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        return tuple(COMPARISONS)
+    def signature(self, engines: Engines) -> str:
+        return self._with_options() if self.vectors else super().signature(engines)
 
-    def compare(self, comparisons: Sequence[Comparison]) -> Iterator[Scores]:
+    def _source(self, engines: Engines) -> WordVectors | Encoder:
+        if self.vectors is None:
+            return engines.encoder
+        path = Path(self.vectors)
+        return engines.shared(("word vectors", path), lambda: WordVectors.read(path))
+
+    def compare(self, comparisons: Sequence[Comparison], engines: Engines) -> Iterator[Scores]:
         texts = [text for c in comparisons for text in c.texts]
-        source = self._vectors or self.engines.encoder
-        vectors = source.word_vectors(texts)
+        vectors = self._source(engines).word_vectors(texts)
         for comparison in comparisons:
             response, *references = [next(vectors) for _ in comparison.texts]
             references = [r for r in references if len(r)]

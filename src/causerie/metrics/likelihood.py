@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from causerie.dialogue import Exchange
 from causerie.engines.dialoguetree import DialogueTree
-from causerie.metrics.base import Level, Metric, Score, Scores
+from causerie.metrics.base import Column, Level, Metric, Score, Scores
+
+if TYPE_CHECKING:
+    from causerie.engines import Engines
 
 _NOTHING = Score.unscored("the response has no token that the language model can score")
 _CUT = Score.unscored(
@@ -20,6 +25,7 @@ _CUT = Score.unscored(
 )
 
 
+@dataclass(frozen=True)
 class Perplexity(Metric):
     """exp(-L(r | c)), with L the average log-likelihood per token of response r, history c.
 
@@ -29,10 +35,14 @@ class Perplexity(Metric):
     name = "perplexity"
     summary = "perplexity of the response given the turns before it (not the background)"
     needs = frozenset({"language model"})
-    higher_is_better = False
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        engine = self.engines.likelihood
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(help=self.summary, better="lower", range=(1.0, None)),)
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        engine = engines.likelihood
         tree = DialogueTree(engine.format)
         responses = [tree.response(exchange) for exchange in exchanges]
         scores = engine.score(tree, segments=responses)
@@ -44,6 +54,7 @@ class Perplexity(Metric):
         return [score(node) for node in responses]
 
 
+@dataclass(frozen=True)
 class Relevance(Metric):
     """L(r | c), and what the history adds to it: L(r | c) - L(r).
 
@@ -55,11 +66,21 @@ class Relevance(Metric):
     summary = "log-likelihood per token given the turns before (not the background), and their gain"
     needs = frozenset({"language model"})
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        return ("likelihood", "gain")
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (
+            Column(
+                "likelihood",
+                "mean log-likelihood of the response per token",
+                range=(None, 0.0),
+                unit="nats",
+            ),
+            Column("gain", "what the history adds to it", unit="nats"),
+        )
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        engine = self.engines.likelihood
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        engine = engines.likelihood
         tree = DialogueTree(engine.format)
         responses = [tree.response(exchange) for exchange in exchanges]
         alone = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from causerie.errors import CauserieError
-from causerie.metrics.base import Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.reference import Comparison, ReferenceMetric
+from causerie.options import option
 from causerie.text import words
 
 if TYPE_CHECKING:
@@ -20,20 +21,24 @@ if TYPE_CHECKING:
 LONGEST = 20_000
 
 
+@dataclass(frozen=True)
 class NgramMetric(ReferenceMetric):
     """One number per comparison, for texts of bearable length."""
 
     package: ClassVar[str]
     """Who computes it."""
+    most: ClassVar[float] = 1.0
 
-    @property
-    def signature(self) -> str:
-        return f"{super().signature},{self.package} {version(self.package)}"
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(help=self.summary, range=(0.0, self.most)),)
+
+    def signature(self, engines: Engines) -> str:
+        return f"{super().signature(engines)},{self.package} {version(self.package)}"
 
     @abstractmethod
     def compare_one(self, response: str, references: list[str]) -> Score: ...
 
-    def compare(self, comparisons: Sequence[Comparison]) -> list[Scores]:
+    def compare(self, comparisons: Sequence[Comparison], engines: Engines) -> list[Scores]:
         too_long = Score.unscored(f"a text has more than {LONGEST:,} characters")
         return [
             (
@@ -45,28 +50,27 @@ class NgramMetric(ReferenceMetric):
         ]
 
 
+@dataclass(frozen=True)
 class Bleu(NgramMetric):
+    order: Literal[4, 3, 2, 1] = option(4, "length of the longest n-grams that count")
+
     name = "bleu"
     package = "sacrebleu"
     summary = "BLEU against the references, 0 to 100 (sacrebleu; sentence level)"
-
-    def __init__(self, engines: Engines, order: int = 4) -> None:
-        """`order` is the length of the longest n-grams that count."""
-        super().__init__(engines)
-        if order not in (1, 2, 3, 4):
-            raise CauserieError(f"bleu cannot have order {order!r}: use 1, 2, 3 or 4")
-        self.order = order
+    most = 100.0
 
     def compare_one(self, response: str, references: list[str]) -> Score:
-        return Score.of(self._bleu.sentence_score(response, references).score)
-
-    @cached_property
-    def _bleu(self) -> Any:
-        from sacrebleu.metrics.bleu import BLEU
-
-        return BLEU(max_ngram_order=self.order, effective_order=True)
+        return Score.of(_bleu(self.order).sentence_score(response, references).score)
 
 
+@cache
+def _bleu(order: int) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(max_ngram_order=order, effective_order=True)
+
+
+@dataclass(frozen=True)
 class Rouge(NgramMetric):
     name = "rouge"
     package = "rouge-score"
@@ -75,13 +79,14 @@ class Rouge(NgramMetric):
     def compare_one(self, response: str, references: list[str]) -> Score:
         if not words(response):
             return Score.unscored("no words in the response")
-        return Score.of(self._rouge.score_multi(references, response)["rougeL"].fmeasure)
+        return Score.of(_rouge().score_multi(references, response)["rougeL"].fmeasure)
 
-    @cached_property
-    def _rouge(self) -> Any:
-        from rouge_score.rouge_scorer import RougeScorer
 
-        return RougeScorer(["rougeL"], tokenizer=RougeWords())
+@cache
+def _rouge() -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], tokenizer=RougeWords())
 
 
 class RougeWords:
@@ -91,13 +96,14 @@ class RougeWords:
         return [part for word in words(text) for part in word.split("'") if part]
 
 
+@dataclass(frozen=True)
 class Meteor(NgramMetric):
     name = "meteor"
     package = "nltk"
     summary = "METEOR of the best reference, 0 to 1 (NLTK; needs its WordNet)"
 
     def compare_one(self, response: str, references: list[str]) -> Score:
-        if not self._has_wordnet:
+        if not _has_wordnet():
             return Score.unscored(
                 "WordNet is not installed: run python -m nltk.downloader wordnet omw-1.4"
             )
@@ -107,12 +113,13 @@ class Meteor(NgramMetric):
 
         return Score.of(meteor_score([words(r) for r in references], words(response)))
 
-    @cached_property
-    def _has_wordnet(self) -> bool:
-        from nltk.corpus import wordnet
 
-        try:
-            wordnet.ensure_loaded()
-        except LookupError:
-            return False
-        return True
+@cache
+def _has_wordnet() -> bool:
+    from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        return False
+    return True

@@ -5,9 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from causerie.dialogue import Exchange
 from causerie.metrics.base import Metric, Score, Scores
+
+if TYPE_CHECKING:
+    from causerie.engines import Engines
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +27,19 @@ class Comparison:
         return (self.response, *self.references)
 
 
+@dataclass(frozen=True)
 class ReferenceMetric(Metric):
     """A metric that needs references: leaves exchanges without one unscored."""
 
     needs = frozenset({"references"})
 
     @abstractmethod
-    def compare(self, comparisons: Sequence[Comparison]) -> Iterable[Scores]:
-        """Scores of each comparison, in order."""
+    def compare(self, comparisons: Sequence[Comparison], engines: Engines) -> Iterable[Scores]:
+        """Return one row of scores per comparison, in input order."""
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
         references = [tuple(r for r in e.references if r.strip()) for e in exchanges]
         compared = iter(
             self.compare(
@@ -40,7 +47,8 @@ class ReferenceMetric(Metric):
                     Comparison(e.response.text, answers)
                     for e, answers in zip(exchanges, references, strict=True)
                     if answers
-                ]
+                ],
+                engines,
             )
         )
         none = tuple(Score.unscored("no reference") for _ in self.columns("turn"))

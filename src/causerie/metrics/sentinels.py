@@ -3,41 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.metrics.base import Metric, Score, Scores
+from causerie.metrics.base import Column, Level, Metric, Score, Scores
 from causerie.text import words
 
+if TYPE_CHECKING:
+    from causerie.engines import Engines
 
-class Length(Metric):
+
+@dataclass(frozen=True)
+class Sentinel(Metric):
+    """A trivial metric: neither end of it is good."""
+
+    unit: ClassVar[str] = ""
+    most: ClassVar[float | None] = None
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (
+            Column(
+                help=self.summary,
+                better=None,
+                range=(0.0, self.most),
+                sentinel=True,
+                unit=self.unit,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Length(Sentinel):
     name = "length"
     summary = "number of words in the response"
-    sentinel = True
+    unit = "words"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return [(Score.of(len(words(e.response.text))),) for e in exchanges]
+    def score_one(self, exchange: Exchange) -> float:
+        return len(words(exchange.response.text))
 
 
-class Turns(Metric):
+@dataclass(frozen=True)
+class Turns(Sentinel):
     name = "turns"
     summary = "number of turns before the response; of a dialogue, all its turns"
-    sentinel = True
+    unit = "turns"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return [(Score.of(e.turn),) for e in exchanges]
+    def score_one(self, exchange: Exchange) -> float:
+        return exchange.turn
 
     def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
     ) -> list[Scores]:
         return [(Score.of(len(d.turns)),) for d in dialogues]
 
 
-class Overlap(Metric):
+@dataclass(frozen=True)
+class Overlap(Sentinel):
     name = "overlap"
     summary = "share of the response's distinct words that were said before"
-    sentinel = True
+    most: ClassVar[float | None] = 1.0
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
         # One walk over each dialogue, so that a long one does not cost its length squared.
         walks: dict[int, list[int]] = {}
         for index, exchange in enumerate(exchanges):

@@ -14,7 +14,9 @@ import numpy as np
 from causerie.dialogue import Dialogue
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score, Scores
-from causerie.models.artifact import Artifact, load_artifact, shipped
+from causerie.models.artifact import Artifact, ArtifactInfo, damaged, shipped
+from causerie.models.registry import read_registry
+from causerie.options import option
 from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -76,11 +78,14 @@ def corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:
     return apart, valid
 
 
+@dataclass(frozen=True)
 class TrainedMetric(Metric):
     """A metric with trained weights: shipped, or made by `causerie train`."""
 
-    calibrated: ClassVar[bool] = True
-    files = frozenset({"artifact"})
+    artifact: str | None = option(
+        None, "name of a shipped artifact, or the folder of one that you trained", file=True
+    )
+
     config: ClassVar[type]
     """The dataclass whose fields `causerie train --set` can change."""
     annotated: ClassVar[bool] = False
@@ -88,13 +93,32 @@ class TrainedMetric(Metric):
     own_data: ClassVar[bool] = False
     """Whether what it is trained on comes with it, and more is an addition."""
 
-    artifact: Artifact
+    @property
+    def info(self) -> ArtifactInfo:
+        """Which artifact it uses, known without reading its weights."""
+        return ArtifactInfo.find(self.artifact or self.name, self.name)
 
-    def __init__(self, engines: Engines, artifact: str | Artifact | None = None) -> None:
-        super().__init__(engines)
-        if not isinstance(artifact, Artifact):
-            artifact = load_artifact(artifact or self.name, self.name)
-        self.artifact = artifact
+    def restored(self, engines: Engines) -> tuple[Artifact, Any]:
+        """The artifact and what `restore` makes of it, once for all metrics that share it."""
+        info = self.info
+
+        def restore() -> tuple[Artifact, Any]:
+            artifact = engines.artifact(info)
+            try:
+                return artifact, self.restore(engines, artifact)
+            except (KeyError, TypeError, RuntimeError, ValueError) as error:
+                raise damaged(f"of {self.name}", error) from error
+
+        return engines.shared((type(self), info.sha256, *self._restored_by), restore)
+
+    @property
+    def _restored_by(self) -> tuple[Any, ...]:
+        """The options that decide what `restore` makes."""
+        return ()
+
+    @abstractmethod
+    def restore(self, engines: Engines, artifact: Artifact) -> Any:
+        """The networks as the artifact's training left them."""
 
     @classmethod
     @abstractmethod
@@ -108,25 +132,21 @@ class TrainedMetric(Metric):
             raise CauserieError(f"--init is an artifact of {start.metric}, not of {cls.name}")
         return start.options
 
-    def save(self, path: str | Path) -> None:
-        """Write its artifact to a folder, from which `causerie.load` makes the metric again."""
-        self.artifact.save(Path(path))
+    @property
+    def uses(self) -> frozenset[str]:
+        """An artifact names its own encoder; `--encoder` can only say where a folder is now."""
+        known = {entry.name for entry in read_registry()}
+        return frozenset() if self.info.backbone in known else frozenset({"encoder"})
+
+    def signature(self, engines: Engines) -> str:
+        return f"{self._with_options()}@{self.info.sha256[:12]}|{engines.settings.dtype}"
 
     @property
-    def signature(self) -> str:
-        return f"{self.name_with_options}@{self.artifact.sha256[:12]}"
-
-    def calibrated_score(
-        self, value: float, table: str, explanation: Mapping[str, Any] | None = None
-    ) -> Score:
-        """A score with its percentile in one of the artifact's tables of human scores."""
-        quantiles = self.artifact.statistics.get(f"calibration.{table}")
-        if quantiles is None or not math.isfinite(value):
-            return Score.of(value, explanation)
-        percentile = percentile_of(value, quantiles.numpy())
-        return Score(value, percentile, {"percentile": percentile, **(explanation or {})})
+    def _told_elsewhere(self) -> frozenset[str]:
+        return frozenset({"artifact"})
 
 
+@dataclass(frozen=True)
 class EncoderMetric(TrainedMetric):
     """A trained metric on an encoder that may be another artifact's; a dialogue has the mean."""
 
@@ -141,15 +161,44 @@ class EncoderMetric(TrainedMetric):
         return start.options if start.metric == cls.name else encoder_settings(start)
 
     def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
     ) -> list[Scores]:
-        means = super().score_dialogues(dialogues, speaker)
+        means = super().score_dialogues(dialogues, engines, speaker=speaker, explain=explain)
+        artifact, _ = self.restored(engines)
         return [
-            (self.calibrated_score(score.value, self.dialogue_table),)
+            (calibrated_score(artifact, score.value, self.dialogue_table),)
             if score.value is not None
             else (score,)
             for (score,) in means
         ]
+
+
+def calibrated_score(
+    artifact: Artifact, value: float, table: str, explanation: Mapping[str, Any] | None = None
+) -> Score:
+    """A score with its percentile in one of the artifact's tables of human scores."""
+    quantiles = artifact.statistics.get(f"calibration.{table}")
+    if quantiles is None or not math.isfinite(value):
+        return Score.of(value, explanation)
+    percentile = percentile_of(value, quantiles.numpy())
+    return Score(value, percentile, {"percentile": percentile, **(explanation or {})})
+
+
+def with_context(
+    exchanges: Sequence[Exchange], score: Callable[[list[Exchange]], Sequence[Score]]
+) -> list[Scores]:
+    """Score the exchanges that have a context; a first turn responds to nothing."""
+    scored = [exchange for exchange in exchanges if exchange.turn > 0]
+    found = iter(score(scored) if scored else ())
+    return [
+        (next(found) if exchange.turn > 0 else Score.unscored("no context"),)
+        for exchange in exchanges
+    ]
 
 
 def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:

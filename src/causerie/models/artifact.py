@@ -1,6 +1,7 @@
 """Artifacts: trained metrics on disk, as a folder of JSON, safetensors and a card.
 
-config.json             metric, version, hyper-parameters, backbone with its hash, seed
+config.json             metric, version, hyper-parameters, backbone with its hash, seed, and the
+                        digest of all that decides scores, so that it can be told without weights
 network.safetensors     trained weights, float16; without the encoder's where another artifact,
                         which comes with causerie, has the same: config.json names it
 statistics.safetensors  means, covariances, calibration: float32
@@ -29,6 +30,44 @@ if TYPE_CHECKING:
 
 CONFIG, NETWORK, STATISTICS = "config.json", "network.safetensors", "statistics.safetensors"
 CARD, LICENCE = "card.md", "LICENSE"
+
+
+@dataclass(frozen=True)
+class ArtifactInfo:
+    """What an artifact's config.json says: enough to name it without reading its weights."""
+
+    folder: Path
+    metric: str
+    sha256: str
+    backbone: str
+    backbone_sha256: str
+    options: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path, metric: str | None = None) -> ArtifactInfo:
+        """The artifact in a folder; one of `metric` where that is given."""
+        config = _read_config(folder)
+        if metric not in (None, config["metric"]):
+            raise CauserieError(
+                f"{folder.name} is an artifact of {config['metric']}, not of {metric}"
+            )
+        try:
+            return cls(
+                folder,
+                config["metric"],
+                # Artifacts of version 0.1.0 had no digest: it is that of their weights.
+                config.get("sha256") or load_artifact(str(folder)).sha256,
+                config["backbone"]["name"],
+                config["backbone"]["sha256"],
+                config["options"],
+            )
+        except (KeyError, TypeError) as error:
+            raise damaged(str(folder), error) from error
+
+    @classmethod
+    def find(cls, name: str, metric: str | None = None) -> ArtifactInfo:
+        """A shipped artifact by its name, or any by its folder."""
+        return cls.read(find_artifact(name), metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +102,8 @@ class Artifact:
 
     @cached_property
     def sha256(self) -> str:
-        """Of everything that decides a score."""
-        return _hash(self._config(), {**self.network, **self.statistics})
+        """The digest of everything that decides a score."""
+        return _hash(_json(self._config()), {**self.network, **self.statistics})
 
     def encoder_sha256(self, part: str = "encoder") -> str:
         """Of all that makes its encoder: artifacts with the same one share it."""
@@ -90,7 +129,8 @@ class Artifact:
         temporary.mkdir(parents=True)
         old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
-            (temporary / CONFIG).write_text(self._config(), encoding="utf-8")
+            config = _json({**self._config(), "sha256": self.sha256})
+            (temporary / CONFIG).write_text(config, encoding="utf-8")
             (temporary / CARD).write_text(self.card, encoding="utf-8")
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
             own = {k: t for k, t in self.network.items() if not self._shares(k)}
@@ -109,7 +149,7 @@ class Artifact:
         """Whether a weight stands in another artifact."""
         return self.encoder_of is not None and name.startswith("encoder.")
 
-    def _config(self) -> str:
+    def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = {
             "metric": self.metric,
             "version": self.version,
@@ -118,7 +158,11 @@ class Artifact:
         }
         if self.encoder_of is not None:
             config["encoder"] = {"of": self.encoder_of, "sha256": self.encoder_sha256()}
-        return json.dumps(config, indent=2) + "\n"
+        return config
+
+
+def _json(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, indent=2) + "\n"
 
 
 def _hash(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -180,7 +224,7 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
     try:
         encoder = config.get("encoder")
         shared = _shared_encoder(encoder) if encoder else {}
-        return Artifact(
+        artifact = Artifact(
             metric=config["metric"],
             backbone=config["backbone"]["name"],
             backbone_sha256=config["backbone"]["sha256"],
@@ -192,8 +236,11 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
             licence=(folder / LICENCE).read_text(encoding="utf-8").removesuffix("\n"),
             version=config["version"],
         )
+        if config.get("sha256") not in (None, artifact.sha256):
+            raise ValueError("its weights are not those that its config.json names")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise damaged(str(folder), error) from error
+    return artifact
 
 
 def _shared_encoder(encoder: Mapping[str, str]) -> dict[str, Tensor]:

@@ -46,6 +46,15 @@ class Resolved:
     """Of a hub model, the commit."""
 
 
+@dataclass(frozen=True)
+class Identity:
+    """Which model a name stands for, known without reading more of it than a hash needs."""
+
+    label: str
+    """Says what it is, not where: a folder by its last name."""
+    sha256: str
+
+
 class Store:
     """Known models in a folder, one subfolder each, verified before use.
 
@@ -112,7 +121,7 @@ class Store:
             return self.path(name)
         if self.offline and file is None:
             raise CauserieError(
-                f"{name} is not in the store, or damaged, and --offline forbids to fetch it: "
+                f"{name} is not in the store, or damaged, and --offline is set: "
                 f"run `causerie models pull {name}` without it, or with --from FILE"
             )
         with self._workspace(entry) as work:
@@ -149,12 +158,20 @@ class Store:
                 f"hub ({error}): check the name, or give a folder; {self._names(kind)}"
             ) from error
 
+    def identify(self, name: str, kind: Kind) -> Identity:
+        """Say which model `resolve` would give; a known one need not be in the store for that."""
+        entry = self._known(name, kind)
+        if entry is not None:
+            return Identity(entry.name, entry.files[entry.weights])
+        resolved = self.resolve(name, kind)
+        return Identity(Path(resolved.name).name, resolved.sha256)
+
     def _resolved_hub(self, name: str, kind: Kind) -> Resolved:
         offline = self.offline or not hub_answers()
         config = hub_file(name, "config.json", offline)
         if config is None:
             if self.offline:
-                raise SourceError("--offline forbids to fetch it, and no local copy is there")
+                raise SourceError("--offline is set, and no local copy is there")
             raise SourceError(SILENT_HUB if offline else "it has no config.json")
         revision = config.parent.name
         settings = SentenceSettings()

@@ -9,27 +9,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph, dependents_of
 from causerie.metrics.causalscore.questions import Question
-from causerie.metrics.trained import EncoderMetric, TrainingRun
-from causerie.models.artifact import Artifact, damaged
+from causerie.metrics.trained import EncoderMetric, TrainingRun, calibrated_score, with_context
+from causerie.models.artifact import Artifact
+from causerie.options import option
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.metrics.causalscore.classifier import Classifier
 
 
+@dataclass(frozen=True)
 class CausalScore(EncoderMetric):
-    """Options: `artifact` (name or folder), `score` (mean as in the paper; its ablations
-    unconditional, conditional and max; sum and noisy-or, which grow with the number of causes),
-    `history` (turns before the response among which causes are sought)."""
+    score: Literal["mean", "unconditional", "conditional", "max", "sum", "noisy-or"] = option(
+        "mean",
+        "mean (paper), its ablations unconditional, conditional and max, or sum and noisy-or, "
+        "which grow with the number of causes",
+    )
+    history: int | None = option(
+        None, "turns before the response among which causes are sought [as in training]"
+    )
 
     name: ClassVar[str] = "causalscore"
     summary: ClassVar[str] = "how strongly the context causes the response (CausalScore)"
@@ -37,50 +45,43 @@ class CausalScore(EncoderMetric):
     config: ClassVar[type] = CausalScoreConfig
     annotated: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        engines: Engines,
-        artifact: str | Artifact | None = None,
-        score: str = "mean",
-        history: int | None = None,
-    ) -> None:
-        if score not in SCORES:
-            raise CauserieError(f"score is {', '.join(SCORES)}, not {score!r}")
-        if history is not None and history < 1:
-            raise CauserieError(f"history is at least 1, not {history}")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.history is not None and self.history < 1:
+            raise CauserieError(f"history is at least 1, not {self.history}")
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        most = None if self.score == "sum" else 1.0
+        return (Column(help=self.summary, range=(0.0, most), calibrated=True),)
+
+    def restore(self, engines: Engines, artifact: Artifact) -> tuple[Classifier, Classifier]:
         from causerie.metrics.causalscore.classifier import restore
 
-        super().__init__(engines, artifact)
-        try:
-            trained = CausalScoreConfig(**self.artifact.options)
-            self.unconditional, self.conditional = restore(engines, self.artifact)
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise damaged(f"of {self.name}", error) from error
-        self.history = history or trained.history
-        self.variant = score
-        self._comparable = self.history == trained.history
-        """With another history, human scores would be others too."""
+        return restore(engines, artifact)
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        scores: list[Scores] = [(Score.unscored("no context"),)] * len(exchanges)
-        scored = [index for index, exchange in enumerate(exchanges) if exchange.turn > 0]
-        graphs = self.graphs([exchanges[index] for index in scored])
-        for index, graph in zip(scored, graphs, strict=True):
-            scores[index] = (self._score(graph, exchanges[index]),)
-        return scores
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        def judge(scored: list[Exchange]) -> list[Score]:
+            artifact, _ = self.restored(engines)
+            found = zip(self.graphs(scored, engines), scored, strict=True)
+            return [self._score(graph, e, artifact, explain) for graph, e in found]
 
-    def graphs(self, exchanges: Sequence[Exchange]) -> list[CausalGraph]:
+        return with_context(exchanges, judge)
+
+    def graphs(self, exchanges: Sequence[Exchange], engines: Engines) -> list[CausalGraph]:
         """What the classifiers find about each response: two calls for all of them together."""
-        windows = [[turn.text for turn in e.last(self.history)] for e in exchanges]
+        _, (c_uncond, c_cond) = self.restored(engines)
+        windows = [[turn.text for turn in e.last(self._history)] for e in exchanges]
         responses = [exchange.response.text for exchange in exchanges]
         both = list(zip(windows, responses, strict=True))
-        answers = iter(self._ask(self.unconditional, [Question(u, r) for w, r in both for u in w]))
+        answers = iter(_ask(c_uncond, [Question(u, r) for w, r in both for u in w]))
         unconditional = [tuple(next(answers) for _ in window) for window in windows]
         # by place and not by text: two utterances may say the same
         pairs = [list(permutations(dependents_of(found), 2)) for found in unconditional]
         answers = iter(
-            self._ask(
-                self.conditional,
+            _ask(
+                c_cond,
                 [
                     Question(window[i], response, window[j])
                     for (window, response), places in zip(both, pairs, strict=True)
@@ -93,27 +94,28 @@ class CausalScore(EncoderMetric):
             for found, places in zip(unconditional, pairs, strict=True)
         ]
 
-    def _ask(self, classifier: Classifier, questions: list[Question]) -> list[float]:
-        return classifier.probabilities(questions).tolist() if questions else []
-
-    def _score(self, graph: CausalGraph, exchange: Exchange) -> Score:
+    def _score(
+        self, graph: CausalGraph, exchange: Exchange, artifact: Artifact, explain: bool
+    ) -> Score:
         if not all(map(math.isfinite, (*graph.unconditional, *graph.conditional.values()))):
             return Score.unscored("the classifiers give no number")
-        value = SCORES[self.variant](graph)
-        explanation = explain(graph, exchange.turn) if self.explain else None
-        return self.calibrated_score(value, f"turn.{self._table}", explanation)
+        value = SCORES[self.score](graph)
+        explanation = explain_graph(graph, exchange.turn) if explain else None
+        return calibrated_score(artifact, value, f"turn.{self._table}", explanation)
+
+    @property
+    def _history(self) -> int:
+        return self.history or CausalScoreConfig(**self.info.options).history
 
     @property
     def _table(self) -> str:
-        return self.variant if self._comparable else "none"
+        """With another history, human scores would be others too: then there is no table."""
+        trained = CausalScoreConfig(**self.info.options).history
+        return self.score if self._history == trained else "none"
 
     @property
     def dialogue_table(self) -> str:
         return f"dialogue.{self._table}"
-
-    @property
-    def signature(self) -> str:
-        return f"{super().signature}|{self.unconditional.encoder.signature}"
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
@@ -122,7 +124,11 @@ class CausalScore(EncoderMetric):
         return train(engines, run)
 
 
-def explain(graph: CausalGraph, turn: int) -> dict[str, Any]:
+def _ask(classifier: Classifier, questions: list[Question]) -> list[float]:
+    return classifier.probabilities(questions).tolist() if questions else []
+
+
+def explain_graph(graph: CausalGraph, turn: int) -> dict[str, Any]:
     """The graph as plain JSON: dependents by turn, and their p (rows) given another (columns)."""
     first = turn - len(graph.unconditional)
     return {

@@ -1,91 +1,105 @@
 """DEnsity: how likely a response is among human responses.
 
 A response selection model gives features g(c, r); a Gaussian is fitted to those of human
-exchanges; the score is minus the square root of the Mahalanobis distance (eq. 3) to it.
+exchanges; the score is the negative Mahalanobis distance (eq. 3) to it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores, scorable
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.gaussian import Gaussian, distances
-from causerie.metrics.trained import TrainedMetric, TrainingRun
-from causerie.models.artifact import Artifact, damaged
+from causerie.metrics.trained import TrainedMetric, TrainingRun, calibrated_score, with_context
+from causerie.models.artifact import Artifact
+from causerie.options import option
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
-
-DISTANCES = ("mahalanobis", "euclidean", "classifier")
-DIALOGUES = ("mean", "rms")
+    from causerie.metrics.density.extractor import Extractor
 
 
+@dataclass(frozen=True, eq=False)
+class HumanDensity:
+    """What an artifact knows: features of exchanges, and where those of people lie."""
+
+    extractor: Extractor
+    gaussian: Gaussian
+    random_logit: float
+    """The classifier's score of a random response, which has a probability of one half."""
+
+
+@dataclass(frozen=True)
 class Density(TrainedMetric):
-    """Options: `artifact` (name or folder), `distance` (mahalanobis as in the paper, euclidean,
-    or classifier: the selection model's own score), `dialogue` (mean of the turns' scores, or
-    rms: minus the root of the mean squared distance)."""
+    distance: Literal["mahalanobis", "euclidean", "classifier"] = option(
+        "mahalanobis", "mahalanobis (paper), euclidean, or the selection model's own score"
+    )
+    dialogue: Literal["mean", "rms"] = option(
+        "mean", "of the turns' scores, or rms: minus the root of the mean squared distance"
+    )
 
     name: ClassVar[str] = "density"
     summary: ClassVar[str] = "how likely the response is among human responses (DEnsity)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
     config: ClassVar[type] = DensityConfig
 
-    def __init__(
-        self,
-        engines: Engines,
-        artifact: str | Artifact | None = None,
-        distance: str = "mahalanobis",
-        dialogue: str = "mean",
-    ) -> None:
-        if distance not in DISTANCES:
-            raise CauserieError(f"distance is {', '.join(DISTANCES)}, not {distance!r}")
-        if dialogue not in DIALOGUES:
-            raise CauserieError(f"dialogue is {' or '.join(DIALOGUES)}, not {dialogue!r}")
-        if dialogue == "rms" and distance == "classifier":
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dialogue == "rms" and self.distance == "classifier":
             raise CauserieError("dialogue=rms is for distances: the classifier's score has a sign")
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        bound = None if self.distance == "classifier" else 0.0
+        return (Column(help=self.summary, range=(None, bound), calibrated=True),)
+
+    def restore(self, engines: Engines, artifact: Artifact) -> HumanDensity:
         from causerie.metrics.density.extractor import restore
 
-        super().__init__(engines, artifact)
-        self.distance, self.dialogue = distance, dialogue
-        try:
-            self.extractor = restore(engines, self.artifact)
-            statistics = self.artifact.statistics
-            width = self.extractor.head.classifier.in_features
-            self.gaussian = Gaussian(
-                statistics["mean"].numpy().reshape(width),
-                statistics["whitening"].numpy().reshape(width, width),
-            )
-            self.random_logit = float(statistics["random_logit"])
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise damaged(f"of {self.name}", error) from error
+        extractor, statistics = restore(engines, artifact), artifact.statistics
+        width = extractor.head.classifier.in_features
+        gaussian = Gaussian(
+            statistics["mean"].numpy().reshape(width),
+            statistics["whitening"].numpy().reshape(width, width),
+        )
+        return HumanDensity(extractor, gaussian, float(statistics["random_logit"]))
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        nothing = Score.unscored("no context"), Score.unscored("empty response")
-        scores: list[Scores] = [(nothing[exchange.turn > 0],) for exchange in exchanges]
-        scored = [i for i, e in enumerate(exchanges) if e.turn > 0 and e.response.text.strip()]
-        if not scored:
-            return scores
-        features = self.extractor.features([exchanges[index] for index in scored])
-        by = distances(self.gaussian, self.extractor, features)
-        for index, value, logit in zip(scored, by[self.distance], by["classifier"], strict=True):
-            probability = _logistic(float(logit) - self.random_logit)
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        return with_context(exchanges, lambda scored: self._score(scored, engines))
+
+    def _score(self, exchanges: Sequence[Exchange], engines: Engines) -> list[Score]:
+        artifact, human = self.restored(engines)
+        features = human.extractor.features(exchanges)
+        by = distances(human.gaussian, human.extractor, features)
+        scores = []
+        for value, logit in zip(by[self.distance], by["classifier"], strict=True):
+            probability = _logistic(float(logit) - human.random_logit)
             explanation = {"classifier probability": round(probability, 4)}
-            scores[index] = (self.calibrated_score(float(value), self._table("turn"), explanation),)
+            table = f"turn.{self.distance}"
+            scores.append(calibrated_score(artifact, float(value), table, explanation))
         return scores
 
     def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
     ) -> list[Scores]:
-        groups = [dialogue.exchanges(speaker) for dialogue in dialogues]
-        turns = iter(self.score_exchanges([exchange for group in groups for exchange in group]))
-        return [(self._whole([next(turns)[0] for _ in group]),) for group in groups]
+        groups = [scorable(dialogue, speaker) for dialogue in dialogues]
+        turns = iter(self.score_exchanges([e for group in groups for e in group], engines))
+        artifact, _ = self.restored(engines)
+        return [(self._whole(artifact, [next(turns)[0] for _ in group]),) for group in groups]
 
-    def _whole(self, turns: Sequence[Score]) -> Score:
+    def _whole(self, artifact: Artifact, turns: Sequence[Score]) -> Score:
         """The score of a dialogue from those of its turns."""
         values = [score.value for score in turns if score.value is not None]
         if not values:
@@ -95,16 +109,9 @@ class Density(TrainedMetric):
         explanation = {"mean classifier probability": round(mean, 4)}
         if self.dialogue == "rms":
             value = -math.sqrt(math.fsum(v * v for v in values) / len(values))
-            return self.calibrated_score(value, self._table("rms"), explanation)
+            return calibrated_score(artifact, value, f"rms.{self.distance}", explanation)
         value = math.fsum(values) / len(values)
-        return self.calibrated_score(value, self._table("dialogue"), explanation)
-
-    def _table(self, level: str) -> str:
-        return f"{level}.{self.distance}"
-
-    @property
-    def signature(self) -> str:
-        return f"{super().signature}|{self.extractor.encoder.signature}"
+        return calibrated_score(artifact, value, f"dialogue.{self.distance}", explanation)
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Level, Metric, Score, Scores
+from causerie.metrics.base import Column, Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
-from causerie.metrics.followups.hypotheses import OVERALL, Dimension, dimensions
+from causerie.metrics.followups.hypotheses import OVERALL, Dimension, Dimensions, dimensions
 from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
 from causerie.metrics.followups.statistics import Statistics, measured_statistic, read_statistics
+from causerie.options import option
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -31,11 +33,9 @@ _NO_OVERALL = Score.unscored("no dimension has positive and negative follow-ups"
 _NO_STATISTICS = Score.unscored("no dimension has statistics")
 
 
+@dataclass(frozen=True)
 class FollowUpMetric(Metric):
-    """Options: `hypotheses` (a JSON or TOML file that adds or replaces dimensions), `average`
-    (over the whole `sequence`, as published, or over the `hypothesis` alone), `history` (how
-    many turns before the response are seen; all by default), `statistics` (a JSON or TOML file
-    of what human exchanges score).
+    """Qualities of a response by what a user might say next.
 
     `overall` is the mean of the dimensions, each z-scored by the statistics (those of the
     language model's artifact if none are given, and it has some). Without statistics it is the
@@ -44,71 +44,94 @@ class FollowUpMetric(Metric):
     turn where no role is known; what comes after it is not seen.
     """
 
+    hypotheses: str | None = option(
+        None, "JSON or TOML file that adds or replaces dimensions", file=True
+    )
+    average: Average = option(
+        "sequence", "over the whole sequence (published), or over the hypothesis alone"
+    )
+    history: int | None = option(None, "turns before the response that are seen [all]")
+    statistics: str | None = option(
+        None, "JSON or TOML file of what human exchanges score", file=True
+    )
+
     needs = frozenset({"language model"})
-    files = frozenset({"hypotheses", "statistics"})
     orders: ClassVar[tuple[Order, ...]]
     """The sequences of which it needs the log-likelihoods."""
 
-    def __init__(
-        self,
-        engines: Engines,
-        hypotheses: str | Path | None = None,
-        average: str = "sequence",
-        history: int | None = None,
-        statistics: str | Path | None = None,
-    ) -> None:
-        super().__init__(engines)
-        if average not in get_args(Average):
-            raise CauserieError(f"average is {' or '.join(get_args(Average))}, not {average!r}")
-        if history is not None and (type(history) is not int or history < 1):
-            raise CauserieError(f"history is a number of turns from 1, not {history!r}")
-        self.average = cast(Average, average)
-        self.history = history
-        self._shipped = dimensions()
-        self._dimensions = self._shipped if hypotheses is None else dimensions(Path(hypotheses))
-        self._statistics: dict[Level, Statistics] = (
-            {}
-            if statistics is None
-            else read_statistics(Path(statistics), self.name, self._dimensions)
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.history is not None and self.history < 1:
+            raise CauserieError(f"history is a number of turns from 1, not {self.history!r}")
+        # What is wrong with a file is said before anything is scored.
+        _ = self._dimensions, self._own_statistics
+
+    @property
+    def _dimensions(self) -> Dimensions:
+        return _read_dimensions(self.hypotheses, _changed(self.hypotheses))
+
+    @property
+    def _own_statistics(self) -> dict[Level, Statistics]:
+        if self.statistics is None:
+            return {}
+        return read_statistics(Path(self.statistics), self.name, self._dimensions)
 
     @abstractmethod
     def scorer(self, likelihood: L) -> float:
         """How little a hypothesis fits the exchange: what is contrasted between the two sides."""
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        return (*(dimension.name for dimension in self._dimensions[level]), OVERALL)
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        said = [(d.name, f"whether it is {d.name}") for d in self._dimensions[level]]
+        return tuple(Column(*one) for one in (*said, (OVERALL, "the mean of all dimensions")))
 
-    @property
-    def signature(self) -> str:
+    def signature(self, engines: Engines) -> str:
         said: list[Any] = [
             [[asdict(dimension) for dimension in level] for level in self._dimensions.values()],
-            [[name, asdict(s)] for level in self._statistics.values() for name, s in level.items()],
+            [
+                [name, asdict(s)]
+                for level in self._own_statistics.values()
+                for name, s in level.items()
+            ],
         ]
-        return f"{super().signature}|{sha256(json.dumps(said).encode()).hexdigest()[:12]}"
+        digest = sha256(json.dumps(said).encode()).hexdigest()[:12]
+        return f"{super().signature(engines)}|{digest}"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return self._score(exchanges, "turn")
+    @property
+    def _told_elsewhere(self) -> frozenset[str]:
+        return frozenset({"hypotheses", "statistics"})
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        return self._score(exchanges, "turn", engines, explain)
 
     def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
     ) -> list[Scores]:
         last = [_last_response(dialogue, speaker) for dialogue in dialogues]
-        scores = iter(self._score([exchange for exchange in last if exchange], "dialogue"))
+        asked = [exchange for exchange in last if exchange]
+        scores = iter(self._score(asked, "dialogue", engines, explain))
         unscored = (_NO_TURN,) * len(self.columns("dialogue"))
         return [next(scores) if exchange else unscored for exchange in last]
 
-    def _score(self, exchanges: Sequence[Exchange], level: Level) -> list[Scores]:
+    def _score(
+        self, exchanges: Sequence[Exchange], level: Level, engines: Engines, explain: bool
+    ) -> list[Scores]:
         # In a fixed order, so that every run packs the same passes.
-        orders = dict.fromkeys(self.orders + (EXPLAINED if self.explain else ()))
+        orders = dict.fromkeys(self.orders + (EXPLAINED if explain else ()))
         texts = dict.fromkeys(h for d in self._dimensions[level] for h in d.hypotheses)
         seen = [e if self.history is None else e.recent(self.history) for e in exchanges]
-        found = likelihoods(self.engines.likelihood, seen, orders, texts, self.average)
-        statistics = self._human(level)
-        return [self._scores(likelihood, level, statistics) for likelihood in found]
+        found = likelihoods(engines.likelihood, seen, orders, texts, self.average)
+        statistics = self._human(level, engines)
+        return [self._scores(likelihood, level, statistics, explain) for likelihood in found]
 
     def _scores(
-        self, likelihood: Likelihoods, level: Level, statistics: Statistics | None
+        self, likelihood: Likelihoods, level: Level, statistics: Statistics | None, explain: bool
     ) -> Scores:
         def fit(hypothesis: str) -> float:
             return self.scorer(lambda order: likelihood.of(order, hypothesis))
@@ -124,7 +147,7 @@ class FollowUpMetric(Metric):
         missing = _NO_OVERALL if statistics is None else _NO_STATISTICS
         return (
             *(
-                Score.of(value, self._explanation(dimension, likelihood))
+                Score.of(value, _explanation(dimension, likelihood) if explain else None)
                 if dimension in known
                 else _NOTHING
                 for dimension, value in values.items()
@@ -132,39 +155,25 @@ class FollowUpMetric(Metric):
             Score.of(overall) if isfinite(overall) else missing if known else _NOTHING,
         )
 
-    def _human(self, level: Level) -> Statistics | None:
+    def _human(self, level: Level, engines: Engines) -> Statistics | None:
         """What exchanges score: as the user's file says, or as measured when the model was tuned.
 
         The latter holds for the shipped hypotheses and the published way to average only.
         """
-        if self._statistics:
-            return self._statistics[level]
+        if own := self._own_statistics:
+            return own[level]
         if (self.average, self.history) != ("sequence", None):
             return None
-        measured = self.engines.likelihood.statistics
+        measured, shipped = engines.likelihood.statistics, _read_dimensions(None, None)[level]
         found = {
             dimension.name: measured_statistic(measured[key].tolist())
             for dimension in self._dimensions[level]
-            if dimension in self._shipped[level]
-            and (key := f"{self.name}.{level}.{dimension.name}") in measured
+            if dimension in shipped and (key := f"{self.name}.{level}.{dimension.name}") in measured
         }
         return found or None
 
-    def _explanation(self, dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any] | None:
-        """By how much the response made each hypothesis likelier, in nats per token."""
-        if not self.explain:
-            return None
 
-        def changes(hypotheses: tuple[str, ...]) -> dict[str, float]:
-            found = {h: change for h in hypotheses if isfinite(change := likelihood.change(h))}
-            return {h: round(found[h], 4) for h in sorted(found, key=lambda h: -found[h])}
-
-        return {
-            "positive": changes(dimension.positive),
-            "negative": changes(dimension.negative),
-        }
-
-
+@dataclass(frozen=True)
 class Fed(FollowUpMetric):
     """How likely the follow-ups are after history and response."""
 
@@ -176,6 +185,7 @@ class Fed(FollowUpMetric):
         return formulas.nll(likelihood("crh"))
 
 
+@dataclass(frozen=True)
 class Cpmi(FollowUpMetric):
     """How much history and response tell about each other, given the follow-ups."""
 
@@ -189,6 +199,7 @@ class Cpmi(FollowUpMetric):
         )
 
 
+@dataclass(frozen=True)
 class CpmiSym(FollowUpMetric):
     """The same, also with the response before the history."""
 
@@ -206,12 +217,35 @@ class CpmiSym(FollowUpMetric):
         )
 
 
+def _explanation(dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any]:
+    """By how much the response made each hypothesis likelier, in nats per token."""
+
+    def changes(hypotheses: tuple[str, ...]) -> dict[str, float]:
+        found = {h: change for h in hypotheses if isfinite(change := likelihood.change(h))}
+        return {h: round(found[h], 4) for h in sorted(found, key=lambda h: -found[h])}
+
+    return {"positive": changes(dimension.positive), "negative": changes(dimension.negative)}
+
+
+def _changed(path: str | None) -> tuple[int, int] | None:
+    """Tells one state of a file from another; None where there is no file."""
+    try:
+        status = Path(path or "").stat() if path is not None else None
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size) if status else None
+
+
+@lru_cache(32)
+def _read_dimensions(path: str | None, state: tuple[int, int] | None) -> Dimensions:
+    """The dimensions of a file in a certain state, read once."""
+    return dimensions() if path is None else dimensions(Path(path))
+
+
 def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
     """The turn that stands for the dialogue, with everything before it."""
-    wanted = speaker or "system"
-    places: Sequence[int] = [
-        i for i, turn in enumerate(dialogue.turns) if wanted in (turn.speaker, turn.role)
+    exchanges = [
+        Exchange(dialogue, i) for i, turn in enumerate(dialogue.turns) if turn.text.strip()
     ]
-    if not places and speaker is None:
-        places = range(len(dialogue.turns))
-    return Exchange(dialogue, places[-1]) if places else None
+    wanted = [e for e in exchanges if dialogue.is_by(e.response, speaker)]
+    return wanted[-1] if wanted else None

@@ -7,56 +7,69 @@ far they are from each other in a commonsense graph. The explanation is that top
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from causerie.dialogue import Exchange
-from causerie.metrics.base import Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.grade.config import GradeConfig
-from causerie.metrics.trained import EncoderMetric, TrainingRun
-from causerie.models.artifact import Artifact, damaged
+from causerie.metrics.trained import EncoderMetric, TrainingRun, calibrated_score, with_context
+from causerie.models.artifact import Artifact
+from causerie.options import option
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
-    from causerie.metrics.grade.scorer import Judged, Pair
+    from causerie.metrics.grade.scorer import Judged, Pair, Scorer
     from causerie.metrics.grade.topics import Topics
 
 
+@dataclass(frozen=True)
 class Grade(EncoderMetric):
-    """Options: `artifact` (name or folder), `graph` (folder of the commonsense graph that it was
-    trained with, if that has moved)."""
+    graph: str | None = option(
+        None,
+        "folder of the commonsense graph that it was trained with, if that has moved",
+        file=True,
+    )
 
     name: ClassVar[str] = "grade"
     summary: ClassVar[str] = "how coherently the response follows, by topics too (GRADE)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
     config: ClassVar[type] = GradeConfig
 
-    def __init__(
-        self,
-        engines: Engines,
-        artifact: str | Artifact | None = None,
-        graph: str | None = None,
-    ) -> None:
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(help=self.summary, range=(0.0, 1.0), calibrated=True),)
+
+    def restore(self, engines: Engines, artifact: Artifact) -> Scorer:
         from causerie.metrics.grade.scorer import restore
 
-        super().__init__(engines, artifact)
-        try:
-            self.scorer = restore(engines, self.artifact, graph)
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise damaged(f"of {self.name}", error) from error
-
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        nothing = Score.unscored("no context"), Score.unscored("empty response")
-        scores: list[Scores] = [(nothing[exchange.turn > 0],) for exchange in exchanges]
-        scored = [i for i, e in enumerate(exchanges) if e.turn > 0 and e.response.text.strip()]
-        pairs = self.scorer.pairs([exchanges[index] for index in scored])
-        for index, pair, judged in zip(scored, pairs, self.scorer.judge(pairs), strict=True):
-            explanation = explain(pair, judged, self.scorer.topics) if self.explain else None
-            scores[index] = (self.calibrated_score(judged.score, "turn", explanation),)
-        return scores
+        return restore(engines, artifact, self.graph)
 
     @property
-    def signature(self) -> str:
-        return f"{super().signature}|{self.scorer.encoder.signature}"
+    def _restored_by(self) -> tuple[Any, ...]:
+        return (self.graph,)
+
+    @property
+    def _told_elsewhere(self) -> frozenset[str]:
+        """The artifact names its graph by content, and no other is taken."""
+        return frozenset({"artifact", "graph"})
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        def score(scored: list[Exchange]) -> list[Score]:
+            artifact, scorer = self.restored(engines)
+            pairs = scorer.pairs(scored)
+            return [
+                calibrated_score(
+                    artifact,
+                    judged.score,
+                    "turn",
+                    explain_topics(pair, judged, scorer.topics) if explain else None,
+                )
+                for pair, judged in zip(pairs, scorer.judge(pairs), strict=True)
+            ]
+
+        return with_context(exchanges, score)
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
@@ -65,7 +78,7 @@ class Grade(EncoderMetric):
         return train(engines, run)
 
 
-def explain(pair: Pair, judged: Judged, topics: Topics) -> dict[str, Any]:
+def explain_topics(pair: Pair, judged: Judged, topics: Topics) -> dict[str, Any]:
     """The topic graph as plain JSON.
 
     `topics` are the words of both sides; of each edge between them, by their places among those:

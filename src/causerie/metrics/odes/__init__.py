@@ -8,70 +8,76 @@ annotated utterances are private; causerie's are templates that come with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.metrics.base import Level, Score, Scores
+from causerie.metrics.base import Column, Level, Score, Scores, scorable
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD
 from causerie.metrics.odes.templates import Utterance
 from causerie.metrics.trained import TrainedMetric, TrainingRun
-from causerie.models.artifact import Artifact, damaged
+from causerie.models.artifact import Artifact
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
-    from causerie.engines.encoder import Floats
+    from causerie.metrics.odes.classifier import Classifier
 
 __all__ = ["CLASSES", "OTHER", "SIGNALS", "THRESHOLD", "Odes", "Utterance"]
 
 
+@dataclass(frozen=True)
 class Odes(TrainedMetric):
-    """Options: `artifact` (name or folder)."""
-
     name: ClassVar[str] = "odes"
     summary: ClassVar[str] = "signals in a user's utterance: critique, insult, request to stop..."
-    needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
-    higher_is_better: ClassVar[bool] = False
-    calibrated: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset({"encoder", "token vectors"})
     own_data: ClassVar[bool] = True
     config: ClassVar[type] = OdesConfig
 
-    def __init__(self, engines: Engines, artifact: str | Artifact | None = None) -> None:
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return tuple(
+            Column(
+                name,
+                f"probability that the user's utterance shows {name.replace('_', ' ')}",
+                # Praise is good, and so is giving no signal at all; all else tells of trouble.
+                "higher" if name in ("compliment", OTHER) else "lower",
+                (0.0, 1.0),
+            )
+            for name in CLASSES
+        )
+
+    def restore(self, engines: Engines, artifact: Artifact) -> Classifier:
         from causerie.metrics.odes.classifier import restore
 
-        super().__init__(engines, artifact)
-        try:
-            self.classifier = restore(engines, self.artifact)
-        except (KeyError, TypeError, RuntimeError, ValueError) as error:
-            raise damaged(f"of {self.name}", error) from error
+        return restore(engines, artifact)
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        return CLASSES
-
-    def probabilities(self, utterances: Sequence[Utterance]) -> Floats:
-        """One row per utterance, one column per class, in the order of `CLASSES`."""
-        return self.classifier.probabilities(utterances)
-
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        _, classifier = self.restored(engines)
         unscored = (Score.unscored("a turn of the system: odes reads users"),) * len(CLASSES)
         scores: list[Scores] = [unscored] * len(exchanges)
         users = [i for i, e in enumerate(exchanges) if e.response.role != "system"]
-        rows = self.probabilities([utterance_of(exchanges[index]) for index in users])
+        rows = classifier.probabilities([utterance_of(exchanges[index]) for index in users])
         for index, row in zip(users, rows, strict=True):
             scores[index] = tuple(Score.of(float(p)) for p in row)
         return scores
 
     def score_dialogues(
-        self, dialogues: Sequence[Dialogue], speaker: str | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        engines: Engines,
+        *,
+        speaker: str | None = None,
+        explain: bool = False,
     ) -> list[Scores]:
-        """The strongest signal of each class; of `other` the weakest: that no turn gave any."""
-        groups = [dialogue.exchanges(speaker) for dialogue in dialogues]
-        turns = iter(self.score_exchanges([e for group in groups for e in group]))
-        return [_strongest([next(turns) for _ in group]) for group in groups]
+        """The strongest signal of each class; of `other` the weakest: that no turn gave any.
 
-    @property
-    def signature(self) -> str:
-        return f"{super().signature}|{self.classifier.encoder.signature}"
+        It reads users, so without a wish for one speaker it reads everybody.
+        """
+        groups = [scorable(dialogue, speaker or "all") for dialogue in dialogues]
+        turns = iter(self.score_exchanges([e for group in groups for e in group], engines))
+        return [_strongest([next(turns) for _ in group]) for group in groups]
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
