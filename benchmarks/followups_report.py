@@ -27,17 +27,17 @@ from causerie.bench.judged import read_judged
 from causerie.bench.judgement import judgement_of
 from causerie.bench.printed import printed_tables
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.statistics import (
+from causerie.bench.units import Units, units_of
+from causerie.engines import Engines, Settings
+from causerie.metrics import Metric, load
+from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
+from causerie.stats import (
     ClusterStatistic,
     Estimate,
     correlation_of_clusters,
     spearman,
     with_intervals,
 )
-from causerie.bench.units import Units, units_of
-from causerie.engines import Engines, Settings
-from causerie.metrics import Metric, load
-from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
 from reporting import Report
 
 METRICS = ("fed", "cpmi", "cpmi-sym")

@@ -17,11 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import rankdata, spearmanr
 
 from causerie.dialogue import Dialogue
 from causerie.graph import Graph, Hops
 from causerie.io import read
+from causerie.stats import spearman, win_share
 from causerie.text.keywords import KeywordExtractor
 
 PAIRS = 5000
@@ -72,8 +72,7 @@ def closeness(graph: Graph, path: Path, rng: random.Random) -> str:
         for kept, said in ((true, response), (other, rng.choice(responses))):
             steps = search.between(context, said).astype(float)
             kept.append(np.where(steps < 0, 0.05, 1 / (np.maximum(steps, 0) + 1)).mean())
-    ranks = rankdata(np.concatenate((true, other)))[: len(true)]
-    above = (ranks.sum() - len(true) * (len(true) + 1) / 2) / (len(true) * len(other))
+    above = win_share(true, other)
     share = len(both) / len(exchanges)
     return f"{above:.3f} (in {share:.0%} of exchanges both sides have a keyword of the graph)"
 
@@ -118,8 +117,8 @@ def main() -> None:
     print("| | this graph | the other |\n|---|---|---|")
     for row in rows:
         print(f"| {' | '.join(row)} |")
-    correlation = spearmanr(our_steps, their_steps).statistic
-    print(f"\nSpearman correlation of the hops of {PAIRS:,} random pairs: {correlation:.2f}.")
+    correlation = spearman(our_steps, their_steps)[0].text(2)
+    print(f"\nSpearman correlation of the hops of {PAIRS:,} random pairs: {correlation}.")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.bench.statistics import (
+from causerie.stats import (
     correlation_of_clusters,
     pearson,
     permutation_tests,

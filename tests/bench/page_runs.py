@@ -25,7 +25,7 @@ from causerie.bench.results import (
     from_json,
     to_json,
 )
-from causerie.bench.statistics import Estimate, holm, rank_clusters
+from causerie.stats import Estimate, holm, rank_clusters
 
 METRICS = {
     "density": 0.45,

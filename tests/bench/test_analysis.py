@@ -28,9 +28,9 @@ from causerie.bench.results import (
     from_json,
     to_json,
 )
-from causerie.bench.statistics import soft_pairwise_accuracy
 from causerie.bench.units import sampled, units_of
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.stats import soft_pairwise_accuracy
 
 FAST = RunOptions(resamples=100, permutations=1000)
 

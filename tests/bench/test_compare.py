@@ -16,12 +16,12 @@ from causerie.bench.compare import EXAMPLES, compare
 from causerie.bench.gates import Condition, parse_condition
 from causerie.bench.pairing import partners, read_responses
 from causerie.bench.scores import ScoreStore
-from causerie.bench.statistics import Estimate
 from causerie.dialogue import Exchange
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score, Scores
 from causerie.metrics.sentinels import Length
+from causerie.stats import Estimate
 
 
 class Cost(Metric):

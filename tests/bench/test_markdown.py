@@ -11,8 +11,8 @@ from causerie.bench.analysis import Column, analyse
 from causerie.bench.judged import JudgedItem, JudgedSet
 from causerie.bench.markdown import to_markdown
 from causerie.bench.results import MetricFacts, RunOptions, RunResult
-from causerie.bench.statistics import Estimate
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.stats import Estimate
 
 OPTIONS = RunOptions(resamples=50, permutations=200)
 

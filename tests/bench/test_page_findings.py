@@ -15,7 +15,7 @@ from causerie.bench.page.forest import Axis
 from causerie.bench.page.heat import HIGHEST, LOWEST, step
 from causerie.bench.page.words import brief, listed, number
 from causerie.bench.results import SetResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 WON = frozenset({("wit", "length"), ("wit", "overlap")})
 

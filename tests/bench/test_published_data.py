@@ -14,9 +14,9 @@ from causerie.bench.catalogue import find_set
 from causerie.bench.judged import JudgedSet, read_judged
 from causerie.bench.protocols import apply, protocols
 from causerie.bench.results import MetricFacts, RunOptions
-from causerie.bench.statistics import krippendorff_alpha, vote_codes
 from causerie.bench.units import units_of
 from causerie.errors import CauserieError
+from causerie.stats import krippendorff_alpha, vote_codes
 
 FOLDER = os.environ.get("CAUSERIE_JUDGED")
 pytestmark = pytest.mark.skipif(

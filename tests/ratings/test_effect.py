@@ -21,7 +21,6 @@ from causerie.ratings.effect import (
     estimated,
     heads_effect,
     logistic,
-    pearson,
     ridge,
 )
 from causerie.ratings.refute import CAUSE, EXPECTED, PLACEBO, SUBSETS, refute
@@ -407,7 +406,3 @@ def test_the_difference_of_heads_by_hand() -> None:
     assert found.effect == pytest.approx((-1 - 3 + 0) / 3)
     assert found.factual_error == pytest.approx((0 + 1 + 1) / 3)
     assert found.counterfactual_gap == pytest.approx((1 + 9 + 0) / 3)
-    assert pearson(np.array([4.0, 2, 3]), ratings) == pytest.approx(
-        np.corrcoef([4, 2, 3], [4, 3, 2])[0, 1]
-    )
-    assert math.isnan(pearson(np.ones(3), np.arange(3.0)))

@@ -24,7 +24,6 @@ from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
 from causerie.training.language import LanguageConfig, LanguageModelling, row
-from causerie.training.measures import Shares
 
 TOPICS = ("hiking", "music", "pizza", "weather", "film", "guitar", "lake", "book")
 
@@ -157,18 +156,6 @@ def test_a_reaction_is_found_if_it_is_the_likeliest(engine: Likelihood) -> None:
         order = [texts[first], *(text for text in texts if text != texts[first])]
         found = reactions_found(engine, [[exchange.with_response(text) for text in order]])
         assert found.ratio() == float(first == best)
-
-
-def test_shares_have_paired_intervals() -> None:
-    rng = np.random.default_rng(1)
-    whole = rng.integers(50, 150, 200).astype(float)
-    part = whole * rng.normal(1.0, 0.2, 200)
-    one, other = Shares(part, whole), Shares(part + 0.1 * whole, whole)
-    assert one.ratio() == pytest.approx(part.sum() / whole.sum())
-    value, low, high = (float(x.strip("[],")) for x in one.text().split())
-    assert low < value < high
-    assert high - low == pytest.approx(2 * 1.96 * 0.2 / np.sqrt(200), rel=0.3)
-    assert other.text(one) == "+0.100 [+0.100, +0.100]"
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,11 @@ from causerie.bench.results import (
     RunOptions,
     SetResult,
 )
-from causerie.bench.statistics import (
+from causerie.bench.units import Units, units_of
+from causerie.dialogue import Exchange
+from causerie.stats import (
     Estimate,
+    FloatArray,
     cont2cat,
     correlation_of_clusters,
     ignore_equal,
@@ -29,12 +32,10 @@ from causerie.bench.statistics import (
     krippendorff_alpha,
     pearson,
     spearman,
+    unit_of,
     vote_codes,
     with_intervals,
 )
-from causerie.bench.statistics.estimate import FloatArray, unit_of
-from causerie.bench.units import Units, units_of
-from causerie.dialogue import Exchange
 
 MOST_PROBLEMS = 20
 

@@ -12,12 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.statistics import Estimate
-from causerie.bench.statistics.classification import (
-    auc_of_clusters,
-    balanced_accuracy_of_clusters,
-    estimates_of,
-)
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph
@@ -32,6 +26,12 @@ from causerie.metrics.causalscore.measure import (
 )
 from causerie.metrics.causalscore.questions import (
     Example,
+)
+from causerie.stats import (
+    Estimate,
+    auc_of_clusters,
+    balanced_accuracy_of_clusters,
+    estimates_of,
 )
 from causerie.training.annotated import AnnotatedCorpus
 

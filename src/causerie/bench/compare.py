@@ -16,10 +16,9 @@ import numpy as np
 from causerie._version import __version__
 from causerie.bench.pairing import Response, Responses, are_most, partners
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.statistics import Comparison, Estimate, compare_paired, compare_unpaired
-from causerie.bench.statistics.estimate import FloatArray
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.stats import Comparison, Estimate, FloatArray, compare_paired, compare_unpaired
 from causerie.text.obscenity import mask
 
 EXAMPLES = 5

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from causerie.bench.statistics.votes import VOTES
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.io.records import ROLES, text
 from causerie.io.rejected import RecordError
+from causerie.stats import VOTES
 
 Fields: TypeAlias = Mapping[str, object]
 Ratings: TypeAlias = Mapping[str, tuple[float | None, ...]]

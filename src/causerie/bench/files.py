@@ -10,8 +10,8 @@ from pathlib import Path
 from causerie.bench.markdown import to_markdown
 from causerie.bench.probe import ProbeResult, probe_markdown
 from causerie.bench.results import RunResult, SetResult, to_json
-from causerie.bench.statistics import Estimate
 from causerie.io import write_table, write_whole
+from causerie.stats import Estimate
 
 _TYPES: Mapping[str, type] = {
     "set": str,

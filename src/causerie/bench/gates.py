@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from causerie.bench.statistics import Estimate
 from causerie.errors import CauserieError
+from causerie.stats import Estimate
 
 _CONDITION = re.compile(r"\s*(?P<column>[^\s<>=]+)\s*(?P<sign>[<>])\s*(?P<number>[^\s<>=]+)\s*")
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from causerie.bench.judged import JudgedSet
-from causerie.bench.statistics import (
+from causerie.bench.units import Units
+from causerie.stats import (
     CORRELATIONS,
     Estimate,
+    FloatArray,
+    Votes,
     cont2cat_floor,
     fleiss_kappa,
     krippendorff_alpha,
@@ -19,9 +22,6 @@ from causerie.bench.statistics import (
     vote_codes,
     voting_points,
 )
-from causerie.bench.statistics.estimate import FloatArray
-from causerie.bench.statistics.votes import Votes
-from causerie.bench.units import Units
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult, SetResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 _HEADINGS = {
     "spearman": "Spearman",

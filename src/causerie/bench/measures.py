@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causerie.bench.results import RunOptions, Significance
-from causerie.bench.statistics import (
+from causerie.bench.units import Units
+from causerie.stats import (
     CORRELATIONS,
     ClusterStatistic,
     Estimate,
+    FloatArray,
     PairwiseAccuracy,
     accuracy_of_clusters,
     correlation_of_clusters,
@@ -38,8 +40,6 @@ from causerie.bench.statistics import (
     system_level,
     with_intervals,
 )
-from causerie.bench.statistics.estimate import FloatArray
-from causerie.bench.units import Units
 
 FEWEST_SYSTEMS = 3
 FEWEST_CONTEXTS = 10

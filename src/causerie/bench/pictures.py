@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from causerie.bench.results import Histogram, Sample
-from causerie.bench.statistics.estimate import FloatArray, unit_of
 from causerie.bench.units import Units
+from causerie.stats import FloatArray, unit_of
 
 MOST_POINTS = 500
 _BINS = 20

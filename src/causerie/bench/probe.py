@@ -18,11 +18,10 @@ from causerie._version import __version__
 from causerie.bench.catalogue import catalogue, entry_for, find_set
 from causerie.bench.judged import AttackItem, AttackSet, read_attack
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
-from causerie.bench.statistics.estimate import FloatArray
 from causerie.bench.units import whole_clusters
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
 
 RANDOM = "random"
 _UNSCORED = "no pair has a score on both sides"
@@ -134,12 +133,8 @@ def _accuracies(
     wins: Mapping[str, FloatArray], clusters: Sequence[str], resamples: int, seed: int
 ) -> dict[str, Estimate]:
     matrix = np.array(list(wins.values()))
-    scored = [row[~np.isnan(row)] for row in matrix]
-    estimates = [
-        Estimate.of(row.mean() if len(row) else np.nan, len(row), None if len(row) else _UNSCORED)
-        for row in scored
-    ]
     statistic = mean_of_clusters(matrix, clusters)
+    estimates = means(matrix, _UNSCORED)
     found = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
     return dict(zip(wins, found, strict=True))
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from causerie._version import __version__
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.statistics import Estimate, mean_of_clusters, with_intervals
-from causerie.bench.statistics.estimate import FloatArray
 from causerie.metrics.base import Metric
+from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
 from causerie.training.candidates import CANDIDATES, corpus_items
 from causerie.training.corpus import Corpus
 
@@ -98,11 +97,7 @@ def _ranked(
     rank[np.isnan(true)] = np.nan  # what has no score has no rank; a candidate without one loses
     rows = np.array([rank == 1, 1 / rank, (np.sign(true - other) + 1) / 2], dtype=np.float64)
     rows[0, np.isnan(rank)] = np.nan
-    estimates = [
-        Estimate.of(np.nanmean(row) if n else np.nan, n, None if n else _UNSCORED)
-        for row in rows
-        for n in [int((~np.isnan(row)).sum())]
-    ]
+    estimates = means(rows, _UNSCORED)
     statistic = mean_of_clusters(rows, clusters)
     recall, mrr, above = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
     both = ~np.isnan(true) & ~np.isnan(other)

@@ -23,12 +23,11 @@ from causerie.bench.judgement import judgement_of
 from causerie.bench.printed import Column, Paper, Row, Table, printed_tables
 from causerie.bench.protocols import Protocol, among_systems, apply, protocol
 from causerie.bench.scores import Scored, ScoreStore, score_items
-from causerie.bench.statistics import Estimate, cont2cat, ignore_equal, pearson, spearman
-from causerie.bench.statistics.estimate import FloatArray
 from causerie.bench.units import Units, units_of
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.stats import Estimate, FloatArray, cont2cat, ignore_equal, pearson, spearman
 
 
 @dataclass(frozen=True)

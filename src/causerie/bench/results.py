@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from causerie.bench.statistics import Estimate
 from causerie.errors import CauserieError
+from causerie.stats import Estimate
 
 STATISTICS: Mapping[str, str] = {
     "spearman": "Spearman's rho",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet
 from causerie.bench.scores import Item
-from causerie.bench.statistics.estimate import IntArray
 from causerie.dialogue import Exchange
+from causerie.stats import IntArray
 
 _NO_PAIRS: IntArray = np.array([], np.int64)
 

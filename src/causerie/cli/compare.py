@@ -15,7 +15,7 @@ from causerie.errors import CauserieError
 if TYPE_CHECKING:
     from causerie.bench.compare import ColumnComparison, CompareResult, Example
     from causerie.bench.gates import Condition
-    from causerie.bench.statistics import Estimate
+    from causerie.stats import Estimate
 
 EXCERPT = 90
 _EXAMPLES = """

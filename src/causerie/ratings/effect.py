@@ -236,10 +236,3 @@ def heads_effect(outcomes: Array, treatments: NDArray[np.int64], ratings: Array)
         float(((happened - ratings) ** 2).mean()),
         float(((happened - other) ** 2).mean()),
     )
-
-
-def pearson(a: Array, b: Array) -> float:
-    """Correlation; nan where one side does not vary."""
-    a, b = a - a.mean(), b - b.mean()
-    scale = math.sqrt(float((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / scale if scale > 1e-12 else math.nan

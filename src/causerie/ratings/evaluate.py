@@ -14,7 +14,7 @@ import numpy as np
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
-from causerie.ratings.effect import HeadsEffect, heads_effect, pearson
+from causerie.ratings.effect import HeadsEffect, heads_effect
 from causerie.ratings.extract import Extractor, Standard, content_key
 from causerie.ratings.features import Floats
 from causerie.ratings.kept import Kept
@@ -30,7 +30,7 @@ from causerie.ratings.predictor import (
 )
 from causerie.ratings.scale import five_class, is_low
 from causerie.ratings.trend import Trend, trend
-from causerie.training.measures import auc
+from causerie.stats import auc, pearson_r
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -283,7 +283,7 @@ def _quality(
         for number in np.unique(fold):
             rows = np.flatnonzero(fold == number)
             some, rated = predicted[rows], ratings[rows]
-            individual.append(pearson(some, rated))
+            individual.append(pearson_r(some, rated))
             days.append(
                 trend([dialogues[i].day for i in rows.tolist()], rated.tolist(), some.tolist())
             )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from causerie.ratings.effect import pearson
+from causerie.stats import pearson_r
 
 WEEK = 7
 LEAST_DAYS = 3
@@ -125,7 +125,7 @@ def _correlation(days: Sequence[tuple[float | None, float | None]]) -> float | N
     if len(points) < LEAST_DAYS:
         return None
     predicted, rating = np.array(points, dtype=np.float64).T
-    return pearson(predicted, rating)
+    return pearson_r(predicted, rating)
 
 
 def trend_markdown(one: Trend) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.engines.dialoguetree import DialogueTree
+from causerie.stats import ClusteredRatio
 from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
-from causerie.training.measures import Shares
 
 if TYPE_CHECKING:
     from causerie.engines.likelihood import Likelihood
@@ -25,7 +25,7 @@ HISTORY = 6
 AT_ONCE = 16
 
 
-def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Shares:
+def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> ClusteredRatio:
     """Of every turn given those before it; the last speaker is the system where none is known."""
     nats, characters = [], []
     for start in range(0, len(dialogues), AT_ONCE):
@@ -38,7 +38,7 @@ def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Sha
         nats += [-sum(scores.segment(node).total for node in path) for path in paths]
     for dialogue in dialogues:
         characters.append(sum(len(turn.text) for turn in dialogue.turns))
-    return Shares(np.array(nats), np.array(characters))
+    return ClusteredRatio(np.array(nats), np.array(characters))
 
 
 def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
@@ -58,7 +58,7 @@ def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
     return items
 
 
-def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> Shares:
+def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> ClusteredRatio:
     """How many true reactions have the highest likelihood per token of their item."""
     found: dict[int, list[bool]] = {}
     for item in items:
@@ -68,7 +68,7 @@ def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> 
         true, *others = (scores.segment(node).mean for node in nodes)
         first = all(other < true for other in others)
         found.setdefault(id(item[0].dialogue), []).append(first)
-    return Shares(
+    return ClusteredRatio(
         np.array([float(sum(firsts)) for firsts in found.values()]),
         np.array([float(len(firsts)) for firsts in found.values()]),
     )

@@ -18,11 +18,11 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import FORMATS, TurnFormat
 from causerie.errors import CauserieError
+from causerie.stats import ClusteredRatio
 from causerie.training.config import LoopConfig
 from causerie.training.corpus import Batches, Corpus, sample
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
 from causerie.training.loop import Progress, Task, fit
-from causerie.training.measures import Shares
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,7 +198,7 @@ def measure(
     """Each engine on the same held-out data, and how much the first is better than the others."""
     dialogues = sample(valid.dialogues, MEASURED, seed)
     items = sample(reactions(valid, seed), RANKED, seed)
-    found: dict[str, dict[str, Shares]] = {"nats per character": {}}
+    found: dict[str, dict[str, ClusteredRatio]] = {"nats per character": {}}
     if items:
         found[f"true reaction first of {max(map(len, items))}"] = {}
     for name, load in engines.items():

@@ -31,8 +31,8 @@ from causerie.metrics.causalscore.questions import (
 )
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.stats import auc
 from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.measures import auc
 
 sys.path.insert(0, str(Path(__file__).parent))
 from annotated_talks import write_annotations, write_dialogues

@@ -16,7 +16,7 @@ from causerie.bench.page.words import (
     number,
 )
 from causerie.bench.results import MetricRow, RunResult, SetResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 
 def main(row: MetricRow, found: SetResult) -> Estimate:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 Kind: TypeAlias = Literal["metric", "sentinel", "ceiling"]
 """Drawn as a disc, a hollow diamond and an upright bar: told apart without colour."""

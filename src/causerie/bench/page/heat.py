@@ -18,7 +18,7 @@ from causerie.bench.page.words import (
     readable,
 )
 from causerie.bench.results import STATISTICS, RunResult, SetResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 LOWEST, HIGHEST = -5, 8
 """Steps of a tenth that have a colour of their own; the style sheet knows them too."""

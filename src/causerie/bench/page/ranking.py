@@ -21,7 +21,7 @@ from causerie.bench.page.words import (
     short_label,
 )
 from causerie.bench.results import MetricRow, SetResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 WIDTH, HEIGHT = 170, 38
 

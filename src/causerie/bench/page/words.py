@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult
-from causerie.bench.statistics import Estimate
+from causerie.stats import Estimate
 
 _SHORT = {"accuracy": "acc*", "within-context-accuracy": "acc* within context", "system": "SPA"}
 NOTHING = Estimate(None, 0, reason="not computed")

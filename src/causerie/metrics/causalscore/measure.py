@@ -21,8 +21,8 @@ from causerie.metrics.causalscore.questions import (
     annotated_items,
     measured_triples,
 )
+from causerie.stats import auc, balanced_accuracy
 from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.measures import auc, balanced_accuracy
 
 if TYPE_CHECKING:
     from causerie.metrics.causalscore import CausalScore

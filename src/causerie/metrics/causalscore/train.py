@@ -60,10 +60,10 @@ from causerie.metrics.trained import (
     starting_encoder,
 )
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.stats import auc
 from causerie.training.annotated import AnnotatedCorpus
 from causerie.training.log import draw_scores
 from causerie.training.loop import fit
-from causerie.training.measures import auc
 from causerie.training.vectors import FixedVectors
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from causerie.metrics.grade.network import margin_loss
 from causerie.metrics.grade.scorer import Pair, Scorer
 from causerie.metrics.grade.topics import Topics
 from causerie.metrics.grade.tuples import RankingTuple
+from causerie.stats import ClusteredRatio
 from causerie.training.corpus import EpochBatches
 from causerie.training.loop import Task
-from causerie.training.measures import Shares
 from causerie.training.vectors import LearnedVectors
 
 
@@ -108,9 +108,9 @@ def wins(true: ArrayLike, false: ArrayLike) -> np.ndarray[tuple[int], np.dtype[n
     return (1 + np.sign(above)) / 2
 
 
-def accuracy(won: ArrayLike, dialogues: Sequence[int]) -> Shares:
+def accuracy(won: ArrayLike, dialogues: Sequence[int]) -> ClusteredRatio:
     """Ranking accuracy, with the dialogue as what could have been another."""
     _, places = np.unique(dialogues, return_inverse=True)
-    return Shares(
+    return ClusteredRatio(
         np.bincount(places, weights=np.asarray(won)), np.bincount(places).astype(np.float64)
     )

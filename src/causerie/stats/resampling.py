@@ -1,30 +1,45 @@
-"""Statistics as functions of how often each cluster was drawn.
+"""Confidence intervals by resampling whole clusters (dialogues, contexts).
 
 Items of one dialogue or context resemble each other, so what is resampled is the cluster,
 with all its items. A `ClusterStatistic` has gathered what it needs per cluster once and
 then answers for many resamples at a time.
+
+Six intervals were simulated (percentile, BCa, each also widened as below; two Fisher-z ones)
+at 66 clusters of 3 to 6 items, correlations .3 and .7, judgements that are normal, on a 1-5
+scale, or means of three such ratings; 1,000 runs a case, so a coverage is known to about 0.7
+points. Apart from Pearson with log-normal scores all came within two points of 95%; the
+widened percentile interval was closest on average (94.3 to 96.0), by less than that error
+against most, and it is the simplest that works for any statistic. On fresh draws it covers
+94.2 to 94.4. Pearson with log-normal scores and a correlation of .7 defeats all six (84 to
+87%, this one 84): there Spearman's rho, at 95%, is the one to trust.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-from causerie.bench.statistics.estimate import (
-    FloatArray,
-    IntArray,
-    Labels,
-    as_matrix,
-    label_index,
-    pairwise_complete,
-)
-from causerie.bench.statistics.weighted import (
+from causerie.stats.correlation import (
     correlation_of_covariance,
     weighted_covariance,
     weighted_ranks,
+)
+from causerie.stats.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    Labels,
+    Seed,
+    as_matrix,
+    cluster_sums,
+    label_index,
+    pairwise_complete,
 )
 
 _BLOCK = 200_000
@@ -40,6 +55,82 @@ class ClusterStatistic:
 
     def __call__(self, counts: FloatArray) -> FloatArray:
         return self.function(counts)
+
+
+def with_intervals(
+    estimates: Sequence[Estimate],
+    statistic: ClusterStatistic,
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: Seed,
+) -> list[Estimate]:
+    """The estimates with the interval of the same statistic, one per metric.
+
+    Percentiles of the resamples, moved outwards as Student's t with clusters - 1 degrees of
+    freedom is wider than a normal distribution. Resamples in which the statistic is undefined
+    (all scores equal, say) are left out; where more than half are, there is no interval.
+    """
+    if statistic.clusters < 2:
+        reason = "an interval takes at least two dialogues or contexts"
+        return [_without(estimate, reason) for estimate in estimates]
+    values = statistic(draw_counts(statistic.clusters, resamples, seed))
+    tail = widened_tail(level, statistic.clusters)
+    result = []
+    for estimate, drawn in zip(estimates, values.T, strict=True):
+        defined = drawn[~np.isnan(drawn)]
+        if estimate.value is None or len(defined) <= resamples / 2:
+            result.append(_without(estimate, "undefined in most resamples, so no interval"))
+            continue
+        low, high = np.quantile(defined, [tail, 1 - tail])
+        result.append(replace(estimate, low=float(low), high=float(high)))
+    return result
+
+
+def draw_clusters(clusters: int, resamples: int, seed: Seed) -> IntArray:
+    """Resamples x clusters: which clusters were drawn, with replacement."""
+    return np.random.default_rng(seed).integers(clusters, size=(resamples, clusters))
+
+
+def draw_counts(clusters: int, resamples: int, seed: Seed) -> FloatArray:
+    """Resamples x clusters: how often each cluster was drawn."""
+    drawn = draw_clusters(clusters, resamples, seed)
+    cells = drawn + clusters * np.arange(resamples)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=resamples * clusters)
+    return counts.reshape(resamples, clusters).astype(np.float64)
+
+
+def widened_tail(level: float, clusters: int) -> float:
+    """The share to cut off at each end so that few clusters do not make intervals short."""
+    t = stats.t.ppf((1 - level) / 2, clusters - 1)
+    return NormalDist().cdf(float(t) * (clusters / (clusters - 1)) ** 0.5)
+
+
+@dataclass(frozen=True)
+class ClusteredRatio:
+    """Numerators and denominators of a ratio, one of each per dialogue."""
+
+    part: NDArray[Any]
+    whole: NDArray[Any]
+
+    def ratio(self) -> float:
+        return float(self.part.sum() / self.whole.sum())
+
+    def estimate(self, other: ClusteredRatio | None = None) -> Estimate:
+        """The ratio with its 95% interval (of the difference to `other`, on the same dialogues)."""
+        rows = draw_clusters(len(self.part), 2000, seed=0)
+        value = self.ratio() - (other.ratio() if other else 0.0)
+        drawn = self._ratios(rows) - (other._ratios(rows) if other else 0.0)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return Estimate(value, len(self.part), float(low), float(high))
+
+    def text(self, other: ClusteredRatio | None = None) -> str:
+        """The estimate in words; a difference has its sign."""
+        return self.estimate(other).text(3, signed=other is not None)
+
+    def _ratios(self, rows: IntArray) -> FloatArray:
+        ratios: FloatArray = self.part[rows].sum(1) / self.whole[rows].sum(1)
+        return ratios
 
 
 def correlation_of_clusters(
@@ -141,10 +232,8 @@ def mean_of_clusters(values: ArrayLike, clusters: Labels) -> ClusterStatistic:
     return ClusterStatistic(count, mean)
 
 
-def cluster_sums(rows: FloatArray, index: IntArray, count: int) -> FloatArray:
-    """Sums of each row (rows x items) per cluster: rows x clusters."""
-    sums = [np.bincount(index, weights=row, minlength=count) for row in rows]
-    return np.array(sums, dtype=np.float64).reshape(len(rows), count)
+def _without(estimate: Estimate, reason: str) -> Estimate:
+    return replace(estimate, reason=estimate.reason or reason)
 
 
 def _side_by_side(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
-from causerie.bench.statistics import (
+from causerie.stats import (
     fleiss_kappa,
     krippendorff_alpha,
     leave_one_out_ratings,

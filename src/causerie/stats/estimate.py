@@ -43,13 +43,23 @@ class Estimate:
         """The value, unless there is a reason against it."""
         return cls(None, int(n), reason=reason) if reason else cls(float(value), int(n))
 
-    def text(self, digits: int) -> str:
-        """The value with its interval; a dash if there is none."""
+    def text(self, digits: int, *, signed: bool = False) -> str:
+        """The value with its interval, with a plus sign if `signed`; a dash if there is none."""
         if self.value is None:
             return "–"
+        style = f"{'+' if signed else ''}.{digits}f"
         if self.low is None or self.high is None:
-            return f"{self.value:.{digits}f}"
-        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+            return f"{self.value:{style}}"
+        return f"{self.value:{style}} [{self.low:{style}}, {self.high:{style}}]"
+
+
+def means(values: FloatArray, undefined: str) -> list[Estimate]:
+    """Mean of each row over the items that have a value, n of them; `undefined` says why none."""
+    present = [row[~np.isnan(row)] for row in values]
+    return [
+        Estimate.of(row.mean() if len(row) else np.nan, len(row), None if len(row) else undefined)
+        for row in present
+    ]
 
 
 def as_matrix(scores: ArrayLike) -> FloatArray:
@@ -79,6 +89,12 @@ def label_index(labels: Labels) -> tuple[IntArray, int]:
     values = labels.tolist() if isinstance(labels, np.ndarray) else labels
     index = np.array([seen.setdefault(label, len(seen)) for label in values], dtype=np.int64)
     return index, len(seen)
+
+
+def cluster_sums(rows: FloatArray, index: IntArray, count: int) -> FloatArray:
+    """Sums of each row (rows x items) per cluster: rows x clusters."""
+    sums = [np.bincount(index, weights=row, minlength=count) for row in rows]
+    return np.array(sums, dtype=np.float64).reshape(len(rows), count)
 
 
 def why_undefined(x: FloatArray, y: FloatArray, least: int = 2) -> list[str | None]:

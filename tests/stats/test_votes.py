@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
-from causerie.bench.statistics import (
+from causerie.stats import (
+    VOTES,
     cont2cat,
     cont2cat_floor,
     ignore_equal,
@@ -20,7 +21,6 @@ from causerie.bench.statistics import (
     vote_codes,
     voting_points,
 )
-from causerie.bench.statistics.votes import VOTES
 
 VOTED = [
     ["A", "A", "both good"],

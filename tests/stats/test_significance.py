@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from causerie.bench.statistics import (
+from causerie.stats import (
     holm,
     pearson,
     permutation_tests,

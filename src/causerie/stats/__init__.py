@@ -1,40 +1,63 @@
-"""Meta-evaluation: how well metrics agree with people, and whether a difference is real.
+"""Statistics: how well scores agree with people, and whether a difference is real.
 
 Everywhere `scores` is metrics x items (NaN for unscored), a result is one `Estimate` per
 metric, labels say which dialogue, context or system an item belongs to, and whatever draws
 random numbers takes a seed.
 """
 
-from causerie.bench.statistics.agreement import fleiss_kappa, krippendorff_alpha
-from causerie.bench.statistics.bootstrap import with_intervals
-from causerie.bench.statistics.ceiling import leave_one_out_ratings, split_half
-from causerie.bench.statistics.comparison import Comparison, compare_paired, compare_unpaired
-from causerie.bench.statistics.correlation import (
-    CORRELATIONS,
-    kendall,
-    partial,
-    pearson,
-    point_biserial,
-    spearman,
-)
-from causerie.bench.statistics.estimate import Estimate
-from causerie.bench.statistics.groups import group_values, mean_of_groups, system_level
-from causerie.bench.statistics.multiple import holm, permutations_for, rank_clusters
-from causerie.bench.statistics.pairs import (
+from causerie.stats.accuracy import (
     PairwiseAccuracy,
     group_accuracies,
     pairwise_accuracy,
+    soft_pairwise_accuracy,
 )
-from causerie.bench.statistics.resampling import (
+from causerie.stats.agreement import (
+    fleiss_kappa,
+    krippendorff_alpha,
+    leave_one_out_ratings,
+    split_half,
+)
+from causerie.stats.classification import (
+    auc,
+    auc_of_clusters,
+    balanced_accuracy,
+    balanced_accuracy_of_clusters,
+    estimates_of,
+    win_share,
+)
+from causerie.stats.comparison import Comparison, compare_paired, compare_unpaired
+from causerie.stats.correlation import (
+    CORRELATIONS,
+    group_values,
+    kendall,
+    mean_of_groups,
+    partial,
+    pearson,
+    pearson_r,
+    point_biserial,
+    spearman,
+    system_level,
+)
+from causerie.stats.estimate import Estimate, FloatArray, IntArray, means, unit_of
+from causerie.stats.resampling import (
+    ClusteredRatio,
     ClusterStatistic,
     accuracy_of_clusters,
     correlation_of_clusters,
     kendall_of_clusters,
     mean_of_clusters,
+    with_intervals,
 )
-from causerie.bench.statistics.significance import PairTests, permutation_tests
-from causerie.bench.statistics.soft_accuracy import soft_pairwise_accuracy
-from causerie.bench.statistics.votes import (
+from causerie.stats.significance import (
+    PairTests,
+    holm,
+    permutation_tests,
+    permutations_for,
+    rank_clusters,
+)
+from causerie.stats.votes import (
+    VOTES,
+    Votes,
     cont2cat,
     cont2cat_floor,
     ignore_equal,
@@ -45,17 +68,27 @@ from causerie.bench.statistics.votes import (
 
 __all__ = [
     "CORRELATIONS",
+    "VOTES",
     "ClusterStatistic",
+    "ClusteredRatio",
     "Comparison",
     "Estimate",
+    "FloatArray",
+    "IntArray",
     "PairTests",
     "PairwiseAccuracy",
+    "Votes",
     "accuracy_of_clusters",
+    "auc",
+    "auc_of_clusters",
+    "balanced_accuracy",
+    "balanced_accuracy_of_clusters",
     "compare_paired",
     "compare_unpaired",
     "cont2cat",
     "cont2cat_floor",
     "correlation_of_clusters",
+    "estimates_of",
     "fleiss_kappa",
     "group_accuracies",
     "group_values",
@@ -68,9 +101,11 @@ __all__ = [
     "leave_one_out_ratings",
     "mean_of_clusters",
     "mean_of_groups",
+    "means",
     "pairwise_accuracy",
     "partial",
     "pearson",
+    "pearson_r",
     "permutation_tests",
     "permutations_for",
     "point_biserial",
@@ -79,7 +114,9 @@ __all__ = [
     "spearman",
     "split_half",
     "system_level",
+    "unit_of",
     "vote_codes",
     "voting_points",
+    "win_share",
     "with_intervals",
 ]

@@ -3,11 +3,14 @@
 Every function takes `scores` (metrics x items, or one row) and `human` (one judgement per
 item), and returns one `Estimate` per metric. An item counts for a metric if both the score
 and the judgement are there (pairwise complete): metrics that leave items unscored are
-measured on fewer items, and `Estimate.n` says on how many.
+measured on fewer items, and `Estimate.n` says on how many. Below them stand the views of a
+correlation within contexts and between systems, and ranks and correlations of weighted items,
+which resampling is made of (a resample is a weight, a count, per item).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -15,10 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from causerie.bench.statistics.estimate import (
+from causerie.stats.estimate import (
     Estimate,
     FloatArray,
+    Labels,
     as_matrix,
+    cluster_sums,
+    label_index,
+    means,
     pairwise_complete,
     why_undefined,
 )
@@ -82,6 +89,13 @@ def partial(
     return _estimates(values, x, reasons)
 
 
+def pearson_r(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's r of two series of numbers; nan where one side does not vary."""
+    if any(np.ptp(side) <= 1e-12 * np.abs(side).max() for side in (a, b)):
+        return math.nan  # what rounding leaves of a constant would correlate with anything
+    return float(row_correlation(a[None], b[None])[0])
+
+
 CORRELATIONS: dict[str, Correlation] = {
     "pearson": pearson,
     "spearman": spearman,
@@ -134,3 +148,96 @@ def _partial(data: FloatArray) -> tuple[float, str | None]:
 def _estimates(values: FloatArray, x: FloatArray, reasons: list[str | None]) -> list[Estimate]:
     counts = (~np.isnan(x)).sum(axis=1)
     return [Estimate.of(v, n, why) for v, n, why in zip(values, counts, reasons, strict=True)]
+
+
+def group_values(
+    correlation: Correlation, scores: ArrayLike, human: ArrayLike, groups: Labels
+) -> FloatArray:
+    """Metrics x groups (in order of first appearance): the correlation within each group.
+
+    NaN where a group leaves it undefined: fewer than two scored items, or all of them equal.
+    """
+    x, y = as_matrix(scores), as_matrix(human)[0]
+    index, count = label_index(groups)
+    order = np.argsort(index, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(index, minlength=count))[:-1])
+    values = np.full((len(x), count), np.nan)
+    for group, items in enumerate(members):
+        for row, estimate in enumerate(correlation(x[:, items], y[items])):
+            if estimate.value is not None:
+                values[row, group] = estimate.value
+    return values
+
+
+def mean_of_groups(values: FloatArray) -> list[Estimate]:
+    """Mean over the groups that have a value; n is their number, every group counts the same."""
+    return means(values, "no context has two items that differ in score and in judgement")
+
+
+def system_level(
+    correlation: Correlation, scores: ArrayLike, human: ArrayLike, systems: Labels
+) -> list[Estimate]:
+    """Correlation of the systems' mean scores with their mean judgements; n is the systems.
+
+    A system's means are over its items that have both.
+    """
+    x, y = pairwise_complete(scores, human)
+    index, count = label_index(systems)
+    present = cluster_sums((~np.isnan(x)).astype(np.float64), index, count)
+    with np.errstate(invalid="ignore"):
+        mean_x = cluster_sums(np.nan_to_num(x), index, count) / present
+        mean_y = cluster_sums(np.nan_to_num(y), index, count) / present
+    return [correlation(row_x, row_y)[0] for row_x, row_y in zip(mean_x, mean_y, strict=True)]
+
+
+def weighted_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean ranks of the items under each column of `weights` (items x resamples).
+
+    With counts as weights these are the ranks in the resample that repeats each item that
+    often: the copies of an item and all equal values share their mean rank.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    new = np.r_[True, ordered[1:] != ordered[:-1]]
+    group = np.empty(len(values), np.int64)
+    group[order] = np.cumsum(new) - 1
+    totals = np.add.reduceat(weights[order], np.flatnonzero(new), axis=0)
+    middle = np.cumsum(totals, axis=0) - (totals - 1) / 2
+    ranks: FloatArray = middle[group]
+    return ranks
+
+
+def weighted_covariance(variables: list[FloatArray], weights: FloatArray) -> FloatArray:
+    """Covariances (resamples x variables x variables), up to the resample's total weight.
+
+    Each variable is items x resamples, as the weights are.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = weights.sum(axis=0)
+        centred = [v - (v * weights).sum(axis=0) / total for v in variables]
+    covariance = np.empty((weights.shape[1], len(variables), len(variables)))
+    for i, one in enumerate(centred):
+        weighted = one * weights
+        for j, other in enumerate(centred[: i + 1]):
+            products = np.einsum("ir,ir->r", weighted, other)
+            covariance[:, i, j] = covariance[:, j, i] = products
+    return covariance
+
+
+def correlation_of_covariance(covariance: FloatArray) -> FloatArray:
+    """Correlation of the first two variables, given the others if there are any.
+
+    NaN where a variance is zero, or below what rounding leaves of zero.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = covariance[..., :2, :2]
+        whole = covariance[..., (0, 1), (0, 1)]
+        if covariance.shape[-1] > 2:
+            cross, given = covariance[..., :2, 2:], covariance[..., 2:, 2:]
+            usable = np.isfinite(given).all(axis=(-1, -2), keepdims=True)
+            inverse = np.linalg.pinv(np.where(usable, given, 0), hermitian=True)
+            left = left - cross @ inverse @ cross.swapaxes(-1, -2)
+        spread = left[..., (0, 1), (0, 1)]
+        spread = np.where(spread > 1e-12 * whole, spread, np.nan)
+        result: FloatArray = np.clip(left[..., 0, 1] / np.sqrt(spread.prod(axis=-1)), -1, 1)
+    return result

@@ -1,6 +1,7 @@
-"""Answers of yes or no: AUC and balanced accuracy, as functions of the clusters drawn.
+"""Answers of yes or no: AUC and balanced accuracy, also as functions of the clusters drawn.
 
-`scores` and `decisions` are classifiers x items, `labels` say which items are positive.
+`labels` say which items are positive. Of clusters, `scores` and `decisions` are classifiers x
+items.
 """
 
 from __future__ import annotations
@@ -8,11 +9,47 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from causerie.bench.statistics.bootstrap import with_intervals
-from causerie.bench.statistics.estimate import Estimate, FloatArray, Labels, Seed, label_index
-from causerie.bench.statistics.resampling import ClusterStatistic, cluster_sums
+from causerie.stats.correlation import row_ranks
+from causerie.stats.estimate import (
+    Estimate,
+    FloatArray,
+    Labels,
+    Seed,
+    cluster_sums,
+    label_index,
+)
+from causerie.stats.resampling import ClusterStatistic, with_intervals
 
 _ONE_KIND = "no positive and negative to compare"
+
+
+def auc(scores: ArrayLike, labels: ArrayLike) -> float:
+    """Share of (positive, negative) pairs in which the positive scores higher, ties half.
+
+    nan where one kind is missing.
+    """
+    values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    return win_share(values[positive], values[~positive])
+
+
+def win_share(a: ArrayLike, b: ArrayLike) -> float:
+    """Share of all pairs (one of a, one of b) that a wins, ties half: Mann-Whitney's U.
+
+    nan where a side has nothing.
+    """
+    count, others = len(np.asarray(a)), len(np.asarray(b))
+    if not (count and others):
+        return float("nan")
+    ranks = row_ranks(np.concatenate([a, b], dtype=np.float64)[None])[0]
+    return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * others))
+
+
+def balanced_accuracy(decisions: ArrayLike, labels: ArrayLike) -> float:
+    """Mean of the shares of positives and of negatives that are decided rightly; nan likewise."""
+    said, positive = np.asarray(decisions, dtype=bool), np.asarray(labels, dtype=bool)
+    if positive.all() or not positive.any():
+        return float("nan")
+    return float((said[positive].mean() + (~said[~positive]).mean()) / 2)
 
 
 def auc_of_clusters(

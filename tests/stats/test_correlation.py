@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from causerie.bench.statistics import kendall, partial, pearson, point_biserial, spearman
-from causerie.bench.statistics.groups import group_values, mean_of_groups, system_level
+from causerie.stats import (
+    group_values,
+    kendall,
+    mean_of_groups,
+    partial,
+    pearson,
+    pearson_r,
+    point_biserial,
+    spearman,
+    system_level,
+)
 
 ties = st.integers(-3, 3).map(float)
 reals = st.floats(-1e6, 1e6, allow_nan=False).map(lambda v: round(v, 3))
@@ -152,3 +161,11 @@ def test_system_level_correlates_means_of_complete_items():
     estimate = system_level(pearson, scores, human, systems)[0]
     assert estimate.value == pytest.approx(wanted)
     assert estimate.n == 3
+
+
+def test_two_series_correlate_unless_one_is_constant() -> None:
+    a, b = np.array([4.0, 2, 3]), np.array([4.0, 3, 2])
+    assert pearson_r(a, b) == pytest.approx(np.corrcoef(a, b)[0, 1])
+    assert math.isnan(pearson_r(np.ones(3), np.arange(3.0)))
+    rounded = 3.2 + np.array([0.0, 1.0, 0.0]) * np.spacing(3.2)
+    assert math.isnan(pearson_r(np.arange(3.0), rounded))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from causerie.bench.statistics import compare_paired, compare_unpaired
+from causerie.stats import compare_paired, compare_unpaired
 
 NAN = math.nan
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.bench.statistics import (
+from causerie.stats import (
+    accuracy,
     group_accuracies,
-    pairs,
     pairwise_accuracy,
     soft_pairwise_accuracy,
 )
@@ -80,7 +80,7 @@ def test_noise_on_ties_is_calibrated_away():
 
 
 def test_too_many_pairs_is_a_reason(monkeypatch):
-    monkeypatch.setattr(pairs, "MOST_PAIRS", 5)
+    monkeypatch.setattr(accuracy, "MOST_PAIRS", 5)
     assert "take a sample" in pairwise_accuracy(range(4), range(4))[0].estimate.reason
 
 

@@ -7,18 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from causerie.bench.statistics.bootstrap import draw_counts, widened_tail, with_intervals
-from causerie.bench.statistics.correlation import row_ranks
-from causerie.bench.statistics.estimate import (
+from causerie.stats.classification import win_share
+from causerie.stats.estimate import (
     Estimate,
     FloatArray,
     IntArray,
     Labels,
     Seed,
     as_matrix,
+    cluster_sums,
     label_index,
+    means,
 )
-from causerie.bench.statistics.resampling import cluster_sums, mean_of_clusters
+from causerie.stats.resampling import (
+    draw_counts,
+    mean_of_clusters,
+    widened_tail,
+    with_intervals,
+)
 
 _BLOCK = 1000
 _NONE_SHARED = "no item has a score of both systems"
@@ -60,7 +66,7 @@ def compare_paired(
     wins = np.where(np.isnan(differences), np.nan, (np.sign(differences) + 1) / 2)
     difference, win_rate = (
         with_intervals(
-            _means(values),
+            means(values, _NONE_SHARED),
             mean_of_clusters(values, clusters),
             level=level,
             resamples=resamples,
@@ -117,18 +123,10 @@ def compare_unpaired(
             Comparison(
                 Estimate(difference, n, float(low), float(high)),
                 _p_shuffles(*sides, permutations, generator),
-                Estimate(_win_share(own[in_a], other[in_b]), n),
+                Estimate(win_share(own[in_a], other[in_b]), n),
             )
         )
     return result
-
-
-def _means(values: FloatArray) -> list[Estimate]:
-    counts = (~np.isnan(values)).sum(axis=1)
-    return [
-        Estimate.of(np.nansum(row) / max(n, 1), n, None if n else _NONE_SHARED)
-        for row, n in zip(values, counts, strict=True)
-    ]
 
 
 def _p_sign_flips(
@@ -192,9 +190,3 @@ def _welch(labels: FloatArray, features: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = gap / np.sqrt(variances[0] + variances[1])
     return np.where(gap <= 1e-12, 0, ratio)
-
-
-def _win_share(a: FloatArray, b: FloatArray) -> float:
-    """Share of all pairs (one of a, one of b) that a wins, ties half: Mann-Whitney's U."""
-    ranks = row_ranks(np.concatenate([a, b])[None])[0]
-    return float((ranks[: len(a)].sum() - len(a) * (len(a) + 1) / 2) / (len(a) * len(b)))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causerie.bench.statistics import (
+from causerie.stats import (
+    ClusteredRatio,
     Estimate,
     accuracy_of_clusters,
     correlation_of_clusters,
@@ -21,7 +22,7 @@ from causerie.bench.statistics import (
     spearman,
     with_intervals,
 )
-from causerie.bench.statistics.bootstrap import draw_counts, widened_tail
+from causerie.stats.resampling import draw_counts, widened_tail
 
 seeds = st.integers(0, 100_000)
 
@@ -191,3 +192,15 @@ def test_ignoring_clusters_would_be_too_narrow():
         estimate = with_intervals(pearson(metric, human), statistic, seed=2)[0]
         widths.append(estimate.high - estimate.low)
     assert widths[0] > 2 * widths[1]
+
+
+def test_ratios_have_paired_intervals() -> None:
+    rng = np.random.default_rng(1)
+    whole = rng.integers(50, 150, 200).astype(float)
+    part = whole * rng.normal(1.0, 0.2, 200)
+    one, other = ClusteredRatio(part, whole), ClusteredRatio(part + 0.1 * whole, whole)
+    assert one.ratio() == pytest.approx(part.sum() / whole.sum())
+    value, low, high = (float(x.strip("[],")) for x in one.text().split())
+    assert low < value < high
+    assert high - low == pytest.approx(2 * 1.96 * 0.2 / np.sqrt(200), rel=0.3)
+    assert other.text(one) == "+0.100 [+0.100, +0.100]"

@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from causerie.bench.statistics.agreement import krippendorff_alpha
-from causerie.bench.statistics.correlation import point_biserial
-from causerie.bench.statistics.estimate import Estimate, FloatArray, IntArray, as_matrix
+from causerie.stats.agreement import krippendorff_alpha
+from causerie.stats.correlation import point_biserial
+from causerie.stats.estimate import Estimate, FloatArray, IntArray, as_matrix
 
 Votes: TypeAlias = Sequence[Sequence[str | None]]
 """Pairs x annotators."""
