@@ -1,9 +1,16 @@
-"""Options that several commands share."""
+"""Options that several commands share; those of the engines are declared here, once.
+
+A command that runs networks is decorated with `engine_options` and takes a `settings`: the
+decorator gives it every option that says which networks to use and how to run them.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
@@ -47,10 +54,54 @@ ModelsDir = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Never touch the network.", rich_help_panel=_ENGINES)
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 ScoresFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
-        "--scores", help="Where scores are kept [default: a file in the platform's cache folder]."
+        "--scores", help="File that keeps scores [default: in the platform's cache folder]."
     ),
 ]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="Compute everything again, whatever scores are kept.")
+]
+SetOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
+]
+
+_ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "encoder": (Encoder, "default"),
+    "lm": (LanguageModel, "default"),
+    "turn_format": (TurnFormat, None),
+    "device": (Device, "auto"),
+    "dtype": (Dtype, "float32"),
+    "threads": (Threads, None),
+    "models_dir": (ModelsDir, None),
+    "offline": (Offline, False),
+}
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options of the engines; it is called with them as `settings`."""
+
+    @wraps(command)
+    def with_settings(**given: Any) -> None:
+        from causerie.engines import Settings
+
+        settings = Settings(**{name: given.pop(name) for name in _ENGINE_OPTIONS})
+        command(**given, settings=settings)
+
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "settings"
+    ]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _ENGINE_OPTIONS.items()
+    ]
+    del with_settings.__wrapped__  # type: ignore[attr-defined] # typer would look behind it
+    with_settings.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    with_settings.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
+    return with_settings
