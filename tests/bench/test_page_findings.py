@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from bench.page_runs import run_of, small_set
 from causerie.bench.page.findings import Finding, overall, sentence
-from causerie.bench.page.forest import Axis
 from causerie.bench.page.heat import HIGHEST, LOWEST, step
-from causerie.bench.page.words import brief, listed, number
 from causerie.bench.results import SetResult
-from causerie.stats import Estimate
 
 WON = frozenset({("wit", "length"), ("wit", "overlap")})
 
@@ -86,28 +83,3 @@ def test_every_step_has_a_colour() -> None:
     style = resources.files("causerie.bench.page").joinpath("page.css").read_text("utf-8")
     known = {int(k) for k in re.findall(r'\[data-step="(-?\d+)"\] \{ --k', style)}
     assert known == set(range(LOWEST, HIGHEST + 1))
-
-
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 0.5)), max_size=5))
-def test_the_axis_holds_every_interval_at_round_ends(values: list[tuple[float, float]]) -> None:
-    estimates = [Estimate(v, 9, v - around, v + around) for v, around in values]
-    axis = Axis.around(estimates, 0.0, 200, 30)
-    ends = [end for e in estimates for end in (e.low, e.high) if end is not None]
-    assert all(0 <= axis.x(end) <= 200 for end in (0.0, *ends))
-    assert axis.low / axis.step == pytest.approx(round(axis.low / axis.step))
-    ticks = [t.replace("−", "-") for t in re.findall(r">([−\d.]+)</text>", axis.ticks())]
-    assert 2 <= len(ticks) <= 8
-    assert [float(t) for t in ticks] == sorted({float(t) for t in ticks})
-
-
-def test_nothing_to_draw_is_nothing_drawn() -> None:
-    axis = Axis.around([], 0.5, 200, 30)
-    assert axis.mark(Estimate(None, 0, reason="none"), "metric") == ""
-    assert "interval" not in axis.mark(Estimate(0.5, 3), "metric")
-    assert 'aria-hidden="true"' in axis.draw([])
-
-
-def test_numbers_and_lists_in_words() -> None:
-    assert [number(v) for v in (None, -0.0001, -0.25, 0.12345)] == ["–", "0.000", "−0.250", "0.123"]
-    assert [brief(v) for v in (0.0, -1.5, 12345.0, 1e9)] == ["0", "−1.5", "12,345", "1e+09"]
-    assert [listed(["a", "b", "c"][:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]

@@ -93,7 +93,7 @@ def test_what_falls_is_shown(preparation: Preparation) -> None:
     report = effects_of(*log(preparation, 100), preparation)
     tries = [replace(one, passed=False) for one in report.refutations[ANY]]
     text = effect_markdown(replace(report, refutations={ANY: tries}))
-    assert text.count("**falls**") == len(EXPECTED)
+    assert text.count(" falls**") == len(EXPECTED)
 
 
 def test_effects_need_ratings(preparation: Preparation) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.report.charts import Axis, figure, histograms
+from causerie.report.charts import BarAxis, histograms
 from causerie.report.distribution import MAX_BINS, Distribution, quantile
 
 scores = st.floats(-1e6, 1e6)
@@ -65,7 +65,7 @@ def test_few_values_are_kept_exactly(values: list[float]) -> None:
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
 def test_every_value_has_a_bar_on_any_axis(values: list[float]) -> None:
     cells = distribution_of(values).cells()
-    axis = Axis.of(cells)
+    axis = BarAxis.of(cells)
     assert 0 < axis.bars <= 60
     inside = 0
     for value, count in cells:
@@ -80,14 +80,14 @@ def test_every_value_has_a_bar_on_any_axis(values: list[float]) -> None:
 
 def test_a_far_outlier_does_not_flatten_the_rest_and_is_mentioned() -> None:
     distribution = distribution_of([*map(float, range(20)), 1e6])
-    axis = Axis.of(distribution.cells())
+    axis = BarAxis.of(distribution.cells())
     assert axis.last * axis.step < 100
     assert axis.above == 1
     assert "1 above this range" in histograms(["a"], [distribution])
 
 
 def test_shares_from_zero_to_one_have_an_axis_from_zero_to_one() -> None:
-    axis = Axis.of(distribution_of([0.0, 0.1, 0.4, 0.5, 0.9, 1.0]).cells())
+    axis = BarAxis.of(distribution_of([0.0, 0.1, 0.4, 0.5, 0.9, 1.0]).cells())
     assert (axis.edge(0), axis.edge(axis.bars)) == (0.0, 1.0)
     assert (axis.below, axis.above, axis.bar_of(1.0)) == (0, 0, axis.bars - 1)
 
@@ -95,11 +95,3 @@ def test_shares_from_zero_to_one_have_an_axis_from_zero_to_one() -> None:
 def test_an_empty_system_and_an_empty_metric_are_said_to_be_empty() -> None:
     assert "nothing scored" in histograms(["a", "b"], [distribution_of([1.0]), Distribution()])
     assert "No response has this score" in histograms(["a"], [Distribution()])
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(None, "–"), (float("nan"), "–"), (0.12345, "0.123"), (-1.5, "−1.5"), (12345.6, "12,346")],
-)
-def test_figures(value: float | None, shown: str) -> None:
-    assert figure(value) == shown

@@ -27,6 +27,7 @@ from causerie.metrics.causalscore.measure import (
 from causerie.metrics.causalscore.questions import (
     Example,
 )
+from causerie.render.tables import Cell, Table, markdown_table
 from causerie.stats import (
     Estimate,
     auc_of_clusters,
@@ -180,25 +181,27 @@ def _answering(
     return tuple(map(Answering, names, *columns))
 
 
+def causes_tables(result: CausesResult) -> list[Table]:
+    """Return a table for each classifier, and one for true against random responses."""
+    headings = ["data", "answer", "AUC", "AUC at equal distance", "balanced accuracy"]
+    titles = {"unconditional": "Dependent or not", "conditional": "Dependent given another"}
+    tables = []
+    for kind, title in titles.items():
+        rows: list[list[Cell]] = [
+            [domain.name, one.name, one.auc, one.at_equal_distance, one.balanced_accuracy]
+            for domain in result.domains
+            for one in getattr(domain, kind)
+        ]
+        tables.append(Table(headings, rows, title, align="llrrr"))
+    true: list[list[Cell]] = [[d.name, *d.true_against_random.values()] for d in result.domains]
+    return [*tables, Table(["data", *SCORES], true, "True against random responses: AUC")]
+
+
 def causes_markdown(result: CausesResult) -> str:
-    """A table for each classifier, and one for true against random responses."""
+    """Return the tables with what they rest on."""
     sizes = [f"{d.name} {d.exchanges:,} of {d.dialogues:,} dialogues" for d in result.domains]
     lines = ["## Annotated causes", ""]
     lines += [f"Exchanges: {'; '.join(sizes)}. 95% intervals by dialogue.", ""]
-    titles = {"unconditional": "Dependent or not", "conditional": "Dependent given another"}
-    for kind, title in titles.items():
-        lines += [f"### {title}", ""]
-        lines.append("| data | answer | AUC | AUC at equal distance | balanced accuracy |")
-        lines.append("|---|---|--:|--:|--:|")
-        for domain in result.domains:
-            for one in getattr(domain, kind):
-                figures = one.auc, one.at_equal_distance, one.balanced_accuracy
-                cells = [domain.name, one.name, *(figure.text(3) for figure in figures)]
-                lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
-    lines += ["### True against random responses: AUC", "", f"| data | {' | '.join(SCORES)} |"]
-    lines.append("|---|" + "--:|" * len(SCORES))
-    for domain in result.domains:
-        cells = [domain.name, *(e.text(3) for e in domain.true_against_random.values())]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])
+    for table in causes_tables(result):
+        lines += [f"### {table.title}", "", markdown_table(table), ""]
+    return "\n".join([*lines, f"signature: `{result.signature}`", ""])

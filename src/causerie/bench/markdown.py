@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult, SetResult
+from causerie.render.numbers import NONE
+from causerie.render.tables import (
+    Cell,
+    Marked,
+    Table,
+    markdown_code,
+    markdown_table,
+    markdown_text,
+)
 from causerie.stats import Estimate
 
 _HEADINGS = {
@@ -23,7 +32,6 @@ _HEADINGS = {
     "ignore-equal.point-biserial": "IgnoreEqual",
     "cont2cat.alpha": "Cont2Cat",
 }
-_NONE = "–"
 
 
 def to_markdown(result: RunResult) -> str:
@@ -47,7 +55,7 @@ def to_markdown(result: RunResult) -> str:
         "## What the columns say",
         _glossary(result),
         "## How this was made",
-        f"{result.created[:10]}, {_text(result.machine)}.",
+        f"{result.created[:10]}, {markdown_text(result.machine)}.",
         "```\n" + result.signature.replace("`", "'") + "\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -55,38 +63,45 @@ def to_markdown(result: RunResult) -> str:
 
 def _summary(result: RunResult) -> str:
     sentinels = {facts.name for facts in result.metrics if facts.sentinel}
-    rows = [
-        ["*human*", *(_people(judged.ceiling.get(judged.main)) for judged in result.sets)],
-        ["*limit*", *(_people(judged.limit.get(judged.main)) for judged in result.sets)],
+    human, limit = (Marked(name, "emphasis") for name in ("human", "limit"))
+    rows: list[list[Cell]] = [
+        [human, *(_people(judged.ceiling.get(judged.main)) for judged in result.sets)],
+        [limit, *(_people(judged.limit.get(judged.main)) for judged in result.sets)],
     ]
     for column in result.columns():
         found = [judged.row(column) for judged in result.sets]
         metric = next(row.metric for row in found if row is not None)
         cells = [
-            _NONE if row is None else _best(row, judged.main)
+            None if row is None else _best(row, judged.main)
             for row, judged in zip(found, result.sets, strict=True)
         ]
         rows.append([_name(column, metric in sentinels), *cells])
-    return _table(["metric", *(f"`{_code(judged.name)}`" for judged in result.sets)], rows)
+    headings: list[str | Marked] = [
+        "metric",
+        *(Marked(judged.name, "code") for judged in result.sets),
+    ]
+    return markdown_table(Table(headings, rows))
 
 
-def _best(row: MetricRow, main: str) -> str:
+def _best(row: MetricRow, main: str) -> Cell:
     estimate = row.statistics[main]
     first = row.cluster == 1 and estimate.low is not None and estimate.low > 0
-    return f"**{_number(estimate)}**" if first else _number(estimate)
+    return Marked(_number(estimate), "strong") if first else _number(estimate)
 
 
 def _section(judged: SetResult) -> str:
     return "\n\n".join(
         part
         for part in (
-            f"## {_text(judged.title)}",
+            f"## {markdown_text(judged.title)}",
             _facts(judged),
             _set_table(judged),
             _bullets(_reasons(judged)),
             _dimensions(judged),
-            _bullets(["Notes: " + "; ".join(map(_text, judged.notes))] if judged.notes else []),
-            _bullets([f"Problem: {_text(problem)}" for problem in judged.problems]),
+            _bullets(
+                ["Notes: " + "; ".join(map(markdown_text, judged.notes))] if judged.notes else []
+            ),
+            _bullets([f"Problem: {markdown_text(problem)}" for problem in judged.problems]),
         )
         if part
     )
@@ -104,14 +119,15 @@ def _facts(judged: SetResult) -> str:
         f"annotators an item: {judged.annotators}",
     ]
     return (
-        f"`{_code(judged.name)}`, judged for **{_text(judged.dimension)}**: {'; '.join(counts)}. "
-        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {_text(judged.paper)}. "
-        f"Licence: {_text(judged.licence)}."
+        f"{markdown_code(judged.name)}, judged for **{markdown_text(judged.dimension)}**: "
+        f"{'; '.join(counts)}. "
+        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {markdown_text(judged.paper)}. "
+        f"Licence: {markdown_text(judged.licence)}."
     )
 
 
 def _agreement(estimate: Estimate) -> str:
-    return _text(estimate.reason or "") if estimate.value is None else _people(estimate)
+    return markdown_text(estimate.reason or "") if estimate.value is None else _people(estimate)
 
 
 def _people(estimate: Estimate | None) -> str:
@@ -126,18 +142,24 @@ def _set_table(judged: SetResult) -> str:
         for name in judged.statistics
         if any(row.statistics[name].value is not None for row in judged.rows)
     ] or [judged.main]
-    rows = [
+    rows: list[list[Cell]] = [
         [
-            str(row.cluster or _NONE),
+            row.cluster,
             _name(row.column, row.sentinel),
             *(_cell(row.statistics[name], name == judged.main) for name in shown),
             _seconds(row.seconds_per_1000),
-            _NONE if row.truncated is None else f"{row.truncated:.1%}",
+            None if row.truncated is None else f"{row.truncated:.1%}",
         ]
         for row in judged.rows
     ]
-    people = [
-        ["", f"*{name}*", *(_people(numbers.get(statistic)) for statistic in shown), "", ""]
+    people: list[list[Cell]] = [
+        [
+            "",
+            Marked(name, "emphasis"),
+            *(_people(numbers.get(statistic)) for statistic in shown),
+            "",
+            "",
+        ]
         for name, numbers in (
             ("human", judged.ceiling),
             ("limit", judged.limit),
@@ -146,7 +168,8 @@ def _set_table(judged: SetResult) -> str:
         if numbers
     ]
     headings = [_heading(name) + " [95%]" * (name == judged.main) for name in shown]
-    return _table(["rank", "metric", *headings, "s / 1,000 turns", "cut"], [*people, *rows])
+    head = ["rank", "metric", *headings, "s / 1,000 turns", "cut"]
+    return markdown_table(Table(head, [*people, *rows], align="rl" + "r" * (len(head) - 2)))
 
 
 def _dimensions(judged: SetResult) -> str:
@@ -154,14 +177,14 @@ def _dimensions(judged: SetResult) -> str:
     names = list(dict.fromkeys(d for row in judged.rows for d in row.dimensions))
     if len(names) < 2:
         return ""
-    rows = [
+    rows: list[list[Cell]] = [
         [
             _name(row.column, row.sentinel),
             *(_number(row.dimensions.get(d, {}).get(judged.main)) for d in names),
         ]
         for row in judged.rows
     ]
-    table = _table(["metric", *map(_text, names)], rows)
+    table = markdown_table(Table(["metric", *names], rows))
     return f"{_heading(judged.main)} by dimension:\n\n{table}"
 
 
@@ -181,12 +204,13 @@ def _reasons(judged: SetResult) -> list[str]:
         if row.scored:
             for why, count in row.unscored.items():
                 missing.setdefault((f"{count:,} unscored", why), []).append(row.column)
+    everybody = len(judged.rows)
     return [
-        f"{what} ({'all metrics' if len(who) == len(judged.rows) else ', '.join(map(_text, who))}"
-        f"): {_text(reason)}."
+        f"{what} ({'all metrics' if len(who) == everybody else markdown_text(', '.join(who))}): "
+        f"{markdown_text(reason)}."
         for (what, reason), who in missing.items()
     ] + [
-        f"No human ceiling of {_heading(name)}: {_text(estimate.reason or 'unknown')}."
+        f"No human ceiling of {_heading(name)}: {markdown_text(estimate.reason or 'unknown')}."
         for name, estimate in judged.ceiling.items()
         if estimate.value is None
     ]
@@ -210,45 +234,28 @@ def _heading(statistic: str) -> str:
     return _HEADINGS.get(statistic, statistic)
 
 
-def _cell(estimate: Estimate | None, with_interval: bool) -> str:
+def _cell(estimate: Estimate, with_interval: bool) -> str:
     number = _number(estimate)
-    if estimate is None or not with_interval or estimate.low is None or estimate.high is None:
+    if not with_interval or estimate.low is None or estimate.high is None:
         return number
     return f"{number} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _number(estimate: Estimate | None) -> str:
     if estimate is None or estimate.value is None:
-        return _NONE
+        return NONE
     return f"{estimate.value:.3f}".replace("-0.000", "0.000")
 
 
-def _seconds(seconds: float | None) -> str:
+def _seconds(seconds: float | None) -> Cell:
     if seconds is None:
-        return _NONE
+        return None
     return "<0.1" if seconds < 0.1 else f"{seconds:.1f}" if seconds < 100 else f"{seconds:,.0f}"
 
 
-def _name(column: str, sentinel: bool) -> str:
-    return f"*{_text(column)}*" if sentinel else _text(column)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---" if name == "metric" else "---:" for name in headings], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _name(column: str, sentinel: bool) -> Cell:
+    return Marked(column, "emphasis") if sentinel else column
 
 
 def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _text(text: str) -> str:
-    """Text of others: on one line, nothing in it is markup."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    for mark in "\\|*_`<>[]":
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain
-
-
-def _code(text: str) -> str:
-    return "".join(c for c in text if c.isprintable() and c not in "`|")

@@ -21,6 +21,7 @@ from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.units import whole_clusters
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.render.tables import Cell, Marked, Table, markdown_table
 from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
 
 RANDOM = "random"
@@ -243,34 +244,24 @@ def probe_markdown(result: ProbeResult) -> str:
         for corpus in dict.fromkeys(attack.corpus for attack in chosen):
             of_corpus = [attack for attack in chosen if attack.corpus == corpus]
             lines += ["", f"### {heading}: {_corpus_title(of_corpus)}", ""]
-            lines += _table(result.columns, of_corpus, with_mean=not control)
+            lines.append(markdown_table(_table(result.columns, of_corpus, with_mean=not control)))
     lines += ["", *_without_number(result), f"signature: `{result.signature}`", ""]
     return "\n".join(lines)
 
 
 def _table(
     columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], with_mean: bool
-) -> list[str]:
-    head = ["", *(f"{a.attack.replace('_', ' ')} (n={a.items})" for a in attacks)]
-    if with_mean:
-        head.append("mean")
-    lines = [_row(head), _row(["---", *["--:"] * (len(head) - 1)])]
+) -> Table:
+    rows: list[list[Cell]] = []
     for column in columns:
+        name = Marked(column.name, "emphasis") if column.sentinel else column.name
         estimates = [attack.accuracy[column.name] for attack in attacks]
-        cells = [
-            f"*{column.name}*" if column.sentinel else column.name,
-            *(e.text(2) for e in estimates),
-        ]
         values = [e.value for e in estimates if e.value is not None]
-        if with_mean:
-            whole = len(values) == len(estimates)
-            cells.append(f"{sum(values) / len(values):.2f}" if whole else "")
-        lines.append(_row(cells))
-    return lines
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        whole = len(values) == len(estimates)
+        mean = [sum(values) / len(values) if whole else ""] if with_mean else []
+        rows.append([name, *estimates, *mean])
+    head = ["", *(f"{a.attack.replace('_', ' ')} (n={a.items})" for a in attacks)]
+    return Table([*head, "mean"] if with_mean else head, rows, digits=2)
 
 
 def _corpus_title(attacks: Sequence[AttackResult]) -> str:

@@ -16,6 +16,8 @@ import numpy as np
 from causerie._version import __version__
 from causerie.bench.scores import ScoreStore, score_items
 from causerie.metrics.base import Metric
+from causerie.render.svg import BLUE, RED, label, outline, picture
+from causerie.render.tables import Table, markdown_table
 from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
 from causerie.training.candidates import CANDIDATES, corpus_items
 from causerie.training.corpus import Corpus
@@ -104,56 +106,60 @@ def _ranked(
     return RankedColumn(name, recall, mrr, above, tuple(true[both]), tuple(other[both]))
 
 
+def ranking_table(result: RankingResult) -> Table:
+    """Return the columns by R@1, MRR and the share above one random response."""
+    return Table(
+        ["metric", f"R@1 of {CANDIDATES}", "MRR", "above one random response"],
+        [
+            [column.name, column.recall, column.mrr, column.above_random]
+            for column in result.columns
+        ],
+        f"The human response among {CANDIDATES - 1} random ones",
+    )
+
+
 def ranking_markdown(result: RankingResult) -> str:
-    """A table of columns by R@1, MRR and the share above one random response."""
+    """Return the table with what it rests on."""
+    table = ranking_table(result)
     lines = [
-        f"## The human response among {CANDIDATES - 1} random ones",
+        f"## {table.title}",
         "",
         f"{result.items:,} of {result.of_items:,} exchanges between people, with 95% intervals.",
         "",
-        f"| metric | R@1 of {CANDIDATES} | MRR | above one random response |",
-        "|---|--:|--:|--:|",
+        markdown_table(table),
     ]
-    for column in result.columns:
-        cells = [e.text(3) for e in (column.recall, column.mrr, column.above_random)]
-        lines.append(f"| {' | '.join([column.name, *cells])} |")
     return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])
 
 
-WIDTH, HEIGHT, BINS = 640, 150, 60
+WIDTH, HEIGHT, MARGIN, BINS = 640, 150, 20, 60
 
 
 def ranking_picture(result: RankingResult) -> str:
-    """Of every column the distributions of true and of random responses, as SVG."""
+    """Return the distributions of true and of random responses, as SVG, for every column."""
     shown = [column for column in result.columns if column.true]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(shown)}" '
-        'font-family="sans-serif" font-size="12">'
-        f'<rect width="{WIDTH}" height="{HEIGHT * len(shown)}" fill="white"/>'
+        f'<g transform="translate(0 {HEIGHT * number})">{_histograms(column)}</g>'
+        for number, column in enumerate(shown)
     ]
-    for number, column in enumerate(shown):
-        parts.append(f'<g transform="translate(0 {HEIGHT * number})">{_histograms(column)}</g>')
-    return "".join([*parts, "</svg>\n"])
+    return picture(WIDTH, HEIGHT * len(shown), parts)
 
 
 def _histograms(column: RankedColumn) -> str:
     both = np.array([*column.true, *column.random])
     low, high = np.quantile(both, [0.005, 0.995])
     edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    counts = {
-        colour: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-        for colour, values in (("#4477aa", column.true), ("#ee6677", column.random))
-    }
-    tallest, step, floor = max(map(np.max, counts.values())), (WIDTH - 40) / BINS, HEIGHT - 26
-    bars = [
-        f'<path fill="{colour}" fill-opacity="0.55" d="M20,{floor}'
-        + "".join(f"V{floor - (floor - 24) * count / tallest:.1f}h{step:.2f}" for count in heights)
-        + f'V{floor}Z"/>'
-        for colour, heights in counts.items()
+    counts = [
+        np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
+        for values in (column.true, column.random)
     ]
-    return (
-        f'<text x="20" y="16">{escape(column.name)}: '
-        '<tspan fill="#4477aa">human</tspan> and <tspan fill="#ee6677">random</tspan> responses'
-        f'</text>{"".join(bars)}<text x="20" y="{HEIGHT - 10}">{edges[0]:.3g}</text>'
-        f'<text x="{WIDTH - 20}" y="{HEIGHT - 10}" text-anchor="end">{edges[-1]:.3g}</text>'
-    )
+    tallest, right = max(map(max, counts)), WIDTH - MARGIN
+    parts = [
+        f'<text x="{MARGIN}" y="16">{escape(column.name)}: <tspan fill="{BLUE}">human</tspan> and '
+        f'<tspan fill="{RED}">random</tspan> responses</text>'
+    ]
+    for colour, heights in zip((BLUE, RED), counts, strict=True):
+        bars = outline(heights, tallest, left=MARGIN, right=right, top=24, floor=HEIGHT - 26)
+        parts.append(f'<path fill="{colour}" fill-opacity="0.55" d="{bars}"/>')
+    parts.append(label(MARGIN, HEIGHT - 10, f"{edges[0]:.3g}"))
+    parts.append(label(right, HEIGHT - 10, f"{edges[-1]:.3g}", anchor="end"))
+    return "".join(parts)

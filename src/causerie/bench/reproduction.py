@@ -8,12 +8,13 @@ from functools import partial
 from typing import TypeAlias
 
 from causerie.bench.printed import Block, Cell, Column, Row
-from causerie.bench.reproduce import Ours, Reproduction
+from causerie.bench.reproduce import Ours, ReproducedTable, Reproduction
+from causerie.render.tables import Marked, Table, markdown_table
 
 
 def reproduction_markdown(reproduction: Reproduction) -> str:
     """The paper's tables, each cell `printed / ours`."""
-    return _document(reproduction, _Style("## {}", "### {}", "**{}**", "{}  ", _markdown_table))
+    return _document(reproduction, _Style("## {}", "### {}", "**{}**", "{}  ", _markdown_lines))
 
 
 def reproduction_text(reproduction: Reproduction, width: int = 100) -> str:
@@ -42,12 +43,10 @@ def _document(reproduction: Reproduction, style: _Style) -> str:
     paper = reproduction.paper
     lines = [style.paper.format(paper.title), "", _legend(reproduction), paper.differs]
     for table in reproduction.tables:
-        number = table.printed.number
-        where = "In the text" if number == "text" else f"Table {number}"
-        lines += ["", style.table.format(f"{where}: {table.printed.title}")]
+        lines += ["", style.table.format(_title(table))]
         for block, ours in zip(table.printed.blocks, table.ours, strict=True):
             lines += ["", *([style.block.format(block.title), ""] if block.title else [])]
-            lines += style.grid(["method", *(c.label for c in block.columns)], _rows(block, ours))
+            lines += style.grid(_head(block), _rows(block, ours))
         markers = [f"{sign}: {meaning}" for sign, meaning in table.printed.markers.items()]
         if below := [*markers, *table.printed.notes]:
             lines += ["", *map(style.line.format, below)]
@@ -55,6 +54,16 @@ def _document(reproduction: Reproduction, style: _Style) -> str:
         lines += ["", style.table.format("Footnotes"), ""]
         lines += [style.line.format(f"[{n}] {t}") for n, t in enumerate(reproduction.footnotes, 1)]
     return "\n".join([*lines, "", f"signature: {reproduction.signature}", ""])
+
+
+def _title(table: ReproducedTable) -> str:
+    number = table.printed.number
+    where = "In the text" if number == "text" else f"Table {number}"
+    return f"{where}: {table.printed.title}"
+
+
+def _head(block: Block) -> list[str]:
+    return ["method", *(column.label for column in block.columns)]
 
 
 def _rows(block: Block, ours: Sequence[Sequence[Ours]]) -> list[tuple[str | None, list[str]]]:
@@ -99,17 +108,27 @@ def _cell(cell: Cell, ours: Ours, column: Column) -> str:
     return f"{said} [{ours.footnote}]" if numbers else f"{said} / [{ours.footnote}]"
 
 
-def _markdown_table(head: Sequence[str], rows: _Rows) -> list[str]:
-    lines = [_pipes(head), _pipes(["---", *["--:"] * (len(head) - 1)])]
-    for group, cells in rows:
+def reproduction_tables(reproduction: Reproduction) -> list[Table]:
+    """Return every block of every table."""
+    tables = []
+    for table in reproduction.tables:
+        for block, ours in zip(table.printed.blocks, table.ours, strict=True):
+            title = f"{_title(table)} ({block.title})" if block.title else _title(table)
+            tables.append(_table(_head(block), _rows(block, ours), title))
+    return tables
+
+
+def _table(head: Sequence[str], rows: _Rows, title: str = "") -> Table:
+    cells: list[Sequence[str | Marked]] = []
+    for group, row in rows:
         if group:
-            lines.append(_pipes([f"*{group}*", *[""] * (len(head) - 1)]))
-        lines.append(_pipes([cell.replace("*", "\\*").replace("|", "\\|") for cell in cells]))
-    return lines
+            cells.append([Marked(group, "emphasis"), *[""] * (len(head) - 1)])
+        cells.append(row)
+    return Table(head, cells, title)
 
 
-def _pipes(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _markdown_lines(head: Sequence[str], rows: _Rows) -> list[str]:
+    return [markdown_table(_table(head, rows))]
 
 
 def _text_tables(head: Sequence[str], rows: _Rows, width: int) -> list[str]:

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from causerie.graph import wordnet
 from causerie.graph.about import About, Source
+from causerie.render.tables import Cell, Table, markdown_table
 
 
 def card(name: str, about: About, relations: Mapping[str, int], recipe: str) -> str:
     """What the graph is, in Markdown; `relations` counts the edges of each."""
+    sources: list[list[Cell]] = [
+        [one.name, one.edges, one.licence, ", ".join(digest[:12] for digest in one.sha256)]
+        for one in about.sources
+    ]
     lines = [
         f"# {name}",
         "",
@@ -17,12 +22,8 @@ def card(name: str, about: About, relations: Mapping[str, int], recipe: str) -> 
         "",
         "## Sources",
         "",
-        "| source | edges | licence | SHA-256 of its files |",
-        "|---|---|---|---|",
-        *(
-            f"| {source.name} | {source.edges:,} | {source.licence} | "
-            f"{', '.join(digest[:12] for digest in source.sha256)} |"
-            for source in about.sources
+        markdown_table(
+            Table(["source", "edges", "licence", "SHA-256 of its files"], sources, align="lrll")
         ),
         "",
         "The licences of all of them apply; `LICENSE` has the notices.",
@@ -35,9 +36,7 @@ def card(name: str, about: About, relations: Mapping[str, int], recipe: str) -> 
         "",
         "## Relations",
         "",
-        "| relation | edges |",
-        "|---|---|",
-        *(f"| {relation} | {count:,} |" for relation, count in relations.items()),
+        markdown_table(Table(["relation", "edges"], list(relations.items()))),
         "",
         "## Vectors",
         "",

@@ -16,6 +16,8 @@ from causerie.ratings.predictor import Preparation
 from causerie.ratings.refute import EXPECTED, Refutation, refute
 from causerie.ratings.study import Observed, study_of
 from causerie.ratings.treatments import fired_signals
+from causerie.render.svg import BLUE, RED, bar, label, picture
+from causerie.render.tables import Cell, Marked, Table, markdown_table
 
 ANY = "any signal"
 PAPERS = (
@@ -76,33 +78,52 @@ def _observed(one: RatedDialogue, raw: Floats, preparation: Preparation) -> Obse
     )
 
 
-def effect_markdown(report: EffectReport) -> str:
-    lines = [
-        "| signal | dialogues with it first | effect on their rating | 95% interval "
-        "| plain difference | E-value (of the interval) | propensities with it | without "
-        "| cut to fit |",
-        "|---|---|---|---|---|---|---|---|---|",
+def effect_tables(report: EffectReport) -> list[Table]:
+    """Return the effects, and how well they stood the attempts to refute them if there are any."""
+    headings = [
+        "signal",
+        "dialogues with it first",
+        "effect on their rating",
+        "95% interval",
+        "plain difference",
+        "E-value (of the interval)",
+        "propensities with it",
+        "without",
+        "cut to fit",
     ]
-    for name, one in report.effects.items():
-        lines.append(
-            f"| {name} | {one.signalled:,} of {one.dialogues:,} | {one.estimate:+.2f} "
-            f"| {one.low:+.2f} to {one.high:+.2f} | {one.naive:+.2f} "
-            f"| {one.e_value:.2f} ({one.e_value_of_interval:.2f}) "
-            f"| {_range(one, True)} | {_range(one, False)} | {one.clipped:,} |"
-        )
-    lines += [f"| {name} | {why} | | | | | | | |" for name, why in report.too_few.items()]
-    if report.effects:
-        lines += [
-            "",
-            "Tried to refute them with:",
-            "",
-            f"| signal | {' | '.join(EXPECTED)} |",
-            f"|---|{'---|' * len(EXPECTED)}",
+    rows: list[list[Cell]] = [
+        [
+            name,
+            f"{one.signalled:,} of {one.dialogues:,}",
+            f"{one.estimate:+.2f}",
+            f"{one.low:+.2f} to {one.high:+.2f}",
+            f"{one.naive:+.2f}",
+            f"{one.e_value:.2f} ({one.e_value_of_interval:.2f})",
+            _range(one, True),
+            _range(one, False),
+            one.clipped,
         ]
-        for name, tries in report.refutations.items():
-            cells = [f"{one.found:.2f} {'stands' if one.passed else '**falls**'}" for one in tries]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-        lines += ["", *(f"- {name}: {what}" for name, what in EXPECTED.items())]
+        for name, one in report.effects.items()
+    ]
+    rows += [[name, why, *[""] * (len(headings) - 2)] for name, why in report.too_few.items()]
+    effects = Table(headings, rows, "What signals cost", align="l" * len(headings))
+    if not report.effects:
+        return [effects]
+    tries = [[name, *map(_tried, found)] for name, found in report.refutations.items()]
+    return [effects, Table(["signal", *EXPECTED], tries, "Tried to refute them with")]
+
+
+def _tried(one: Refutation) -> Cell:
+    verdict = f"{one.found:.2f} {'stands' if one.passed else 'falls'}"
+    return verdict if one.passed else Marked(verdict, "strong")
+
+
+def effect_markdown(report: EffectReport) -> str:
+    effects, *tried = map(markdown_table, effect_tables(report))
+    lines = [effects]
+    if tried:
+        lines += ["", "Tried to refute them with:", "", *tried, ""]
+        lines += [f"- {name}: {what}" for name, what in EXPECTED.items()]
     return "\n".join([*lines, "", ASSUMED, ""])
 
 
@@ -123,25 +144,18 @@ def overlap_svg(effect: Effect) -> str:
     shares = [count / max(1, count.sum()) for count in counts]
     tallest = max(float(share.max()) for share in shares) or 1.0
     middle, step = HEIGHT / 2, (WIDTH - 2 * MARGIN) / BARS
-    bars = []
-    for share, colour, up in zip(shares, ("#ee6677", "#4477aa"), (True, False), strict=True):
-        for bar, value in enumerate(share):
+    parts = []
+    for share, colour, up in zip(shares, (RED, BLUE), (True, False), strict=True):
+        for place, value in enumerate(share):
             height = float(value) / tallest * (middle - MARGIN)
             y = middle - height if up else middle
-            bars.append(
-                f'<rect x="{MARGIN + bar * step:.1f}" y="{y:.1f}" width="{step - 1:.1f}" '
-                f'height="{height:.1f}" fill="{colour}"/>'
-            )
-    labels = (
-        f'<text x="{MARGIN}" y="16" fill="#ee6677">with a signal</text>'
-        f'<text x="{MARGIN + 110}" y="16" fill="#4477aa">without</text>'
-        f'<text x="{MARGIN}" y="{HEIGHT - 8}">0</text>'
-        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 8}" text-anchor="end">{top:.2f}</text>'
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">'
-        "probability of a signal, from what was before</text>"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" '
-        f'fill="white"/>{"".join(bars)}{labels}</svg>\n'
-    )
+            parts.append(bar(MARGIN + place * step, y, step - 1, height, colour=colour))
+    below = HEIGHT - 8
+    parts += [
+        label(MARGIN, 16, "with a signal", colour=RED),
+        label(MARGIN + 110, 16, "without", colour=BLUE),
+        label(MARGIN, below, "0"),
+        label(WIDTH - MARGIN, below, f"{top:.2f}", anchor="end"),
+        label(WIDTH / 2, below, "probability of a signal, from what was before", anchor="middle"),
+    ]
+    return picture(WIDTH, HEIGHT, parts)

@@ -11,41 +11,46 @@ from causerie.ratings.evaluate import SEEN, Evaluation, Quality
 from causerie.ratings.models import CfLstm
 from causerie.ratings.monitor import LIMIT
 from causerie.ratings.trend import TOO_FEW
+from causerie.render.numbers import mean_and_deviation
+from causerie.render.tables import Cell, Table, markdown_table
 
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
     from causerie.ratings.predictor import FitOptions
 
 
-def evaluation_markdown(name: str, found: Evaluation) -> str:
-    """Shape of the paper's tables 2 and 3, with spread over seeds."""
-    dated = f" of {found.days:,} days" if found.days else ""
-    lines = [
-        f"### {name}",
-        "",
-        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; the "
-        f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
-        "",
-        "| model | individual | L1d | L7d | binary | 5-class |",
-        "|---|---|---|---|---|---|",
-    ]
-    for model, runs in found.models.items():
-        cells = [
+def evaluation_tables(found: Evaluation) -> list[Table]:
+    """Return the paper's table 2, early warnings, and its table 3 if there is a CF-LSTM of two."""
+    rows: list[list[Cell]] = [
+        [
+            model,
             _within([run.correlations.individual for run in runs]),
             _within([run.correlations.daily for run in runs]),
             _within([run.correlations.weekly for run in runs]),
-            _spread([run.binary for run in runs], percent=True),
-            _spread([run.five for run in runs], percent=True),
+            mean_and_deviation([run.binary for run in runs], percent=True),
+            mean_and_deviation([run.five for run in runs], percent=True),
         ]
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    lines += [f"| {model} | {why} | | | | |" for model, why in found.failed.items()]
-    lines += [
-        "",
-        *_warnings_table(found.models),
-        "",
+        for model, runs in found.models.items()
+    ]
+    rows += [[model, why, "", "", "", ""] for model, why in found.failed.items()]
+    models = Table(["model", "individual", "L1d", "L7d", "binary", "5-class"], rows, "Models")
+    return [models, _warnings(found.models), *_heads(found.models.get(CfLstm.name, ()))]
+
+
+def evaluation_markdown(name: str, found: Evaluation) -> str:
+    """Return the tables, and what they rest on; the spread is over seeds."""
+    dated = f" of {found.days:,} days" if found.days else ""
+    models, warnings, *_ = map(markdown_table, evaluation_tables(found))
+    lines = [
+        f"### {name}",
+        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; the "
+        f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
+        models,
+        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
+        warnings,
         heads_markdown(found.models.get(CfLstm.name, ())),
     ]
-    return "\n".join(lines)
+    return "\n\n".join(lines)
 
 
 def predictor_card(
@@ -66,59 +71,55 @@ def predictor_card(
 
 
 def heads_markdown(runs: Sequence[Quality]) -> str:
-    """The paper's estimate of the effect, and its table 3: nothing without a CF-LSTM of two."""
+    """Return the paper's estimate of the effect, and its table 3, or nothing."""
     heads = [run.heads for run in runs if run.heads]
-    inverted = [run.inverted for run in runs if run.inverted]
-    if not heads:
-        return ""
-    return "\n".join(
-        [
-            "| cf-lstm | original treatments | inverted |",
-            "|---|---|---|",
-            f"| individual | {_within([run.correlations.individual for run in runs])} "
-            f"| {_within([one.individual for one in inverted])} |",
-            f"| L1d | {_within([run.correlations.daily for run in runs])} "
-            f"| {_within([one.daily for one in inverted])} |",
-            f"| L7d | {_within([run.correlations.weekly for run in runs])} "
-            f"| {_within([one.weekly for one in inverted])} |",
-            "",
-            f"Difference of the heads (the paper's effect): {_spread([h.effect for h in heads])}; "
-            f"squared error of what happened {_spread([h.factual_error for h in heads])}, squared "
-            f"gap to what did not {_spread([h.counterfactual_gap for h in heads])}.",
-            "",
-        ]
+    effect, happened, gap = (
+        mean_and_deviation([getattr(one, field) for one in heads])
+        for field in ("effect", "factual_error", "counterfactual_gap")
+    )
+    return "".join(
+        f"{markdown_table(table)}\n\n"
+        f"Difference of the heads (the paper's effect): {effect}; squared error of what happened "
+        f"{happened}, squared gap to what did not {gap}.\n"
+        for table in _heads(runs)
     )
 
 
-def _warnings_table(models: Mapping[str, Sequence[Quality]]) -> list[str]:
-    lines = [
-        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
-        "",
-        "| model | seen | AUC | Brier score | low ones with an alarm | others with one "
-        "| pairs ahead |",
-        "|---|---|---|---|---|---|---|",
+def _heads(runs: Sequence[Quality]) -> list[Table]:
+    """Return table 3; none without a CF-LSTM of two."""
+    inverted = [run.inverted for run in runs if run.inverted]
+    if not any(run.heads for run in runs):
+        return []
+    rows = [
+        [
+            name,
+            _within([getattr(run.correlations, field) for run in runs]),
+            _within([getattr(one, field) for one in inverted]),
+        ]
+        for name, field in (("individual", "individual"), ("L1d", "daily"), ("L7d", "weekly"))
     ]
+    return [Table(["cf-lstm", "original treatments", "inverted"], rows, "Inverted treatments")]
+
+
+def _warnings(models: Mapping[str, Sequence[Quality]]) -> Table:
+    headings = ["model", "seen", "AUC", "Brier score"]
+    headings += ["low ones with an alarm", "others with one", "pairs ahead"]
+    rows = []
     for model, runs in models.items():
         for place, share in enumerate(SEEN):
             some = [run.warnings[place] for run in runs]
-            cells = [
-                _spread([one.auc for one in some]),
-                _spread([one.brier for one in some]),
-                _spread([one.caught for one in some], percent=True),
-                _spread([one.false for one in some], percent=True),
-                _spread([one.ahead for one in some]),
-            ]
-            lines.append(f"| {model} | {share:.0%} | {' | '.join(cells)} |")
-    return lines
-
-
-def _spread(values: Sequence[float], *, percent: bool = False) -> str:
-    """Mean over seeds, and standard deviation where there are several."""
-    known = [value for value in values if np.isfinite(value)]
-    if not known:
-        return "–"
-    shown = [np.mean(known), np.std(known)][: len(known)]
-    return " ± ".join(f"{value:.1%}" if percent else f"{value:.3f}" for value in shown)
+            rows.append(
+                [
+                    model,
+                    f"{share:.0%}",
+                    mean_and_deviation([one.auc for one in some]),
+                    mean_and_deviation([one.brier for one in some]),
+                    mean_and_deviation([one.caught for one in some], percent=True),
+                    mean_and_deviation([one.false for one in some], percent=True),
+                    mean_and_deviation([one.ahead for one in some]),
+                ]
+            )
+    return Table(headings, rows, "Early warnings")
 
 
 def _within(runs: Sequence[Sequence[float | None]]) -> str:
@@ -128,7 +129,7 @@ def _within(runs: Sequence[Sequence[float | None]]) -> str:
         return TOO_FEW
     known = [[value for value in run if value is not None and np.isfinite(value)] for run in runs]
     dropped = len(folds) - sum(map(len, known))
-    text = _spread([float(np.mean(run)) for run in known if run])
+    text = mean_and_deviation([float(np.mean(run)) for run in known if run])
     return (
         f"{text} ({dropped} of {len(folds)} folds left out)" if 0 < dropped < len(folds) else text
     )

@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from html import escape
 from typing import TypeAlias
 
 import numpy as np
 
+from causerie.render.svg import BLUE, RED, Scale, label, picture, polyline
+from causerie.render.tables import Cell, Table, markdown_table
 from causerie.stats import pearson_r
 
 WEEK = 7
@@ -128,56 +129,51 @@ def _correlation(days: Sequence[tuple[float | None, float | None]]) -> float | N
     return pearson_r(predicted, rating)
 
 
-def trend_markdown(one: Trend) -> str:
-    """A row per day, and the correlations."""
-    lines = [
-        "| day | dialogues | rated (L1d) | predicted | rated (L7d) | predicted |",
-        "|---|---|---|---|---|---|",
-    ]
+def trend_table(one: Trend) -> Table:
+    """Return a row per day."""
+    rows: list[list[Cell]] = []
     for day in one.days:
         values = (day.rating, day.predicted, day.rating_week, day.predicted_week)
-        cells = ["" if value is None else f"{value:.2f}" for value in values]
-        lines.append(f"| {day.day} | {day.dialogues:,} | {' | '.join(cells)} |")
+        shown = ["" if value is None else value for value in values]
+        rows.append([str(day.day), day.dialogues, *shown])
+    headings = ["day", "dialogues", "rated (L1d)", "predicted", "rated (L7d)", "predicted (L7d)"]
+    return Table(headings, rows, "Averages by day", digits=2)
+
+
+def trend_markdown(one: Trend) -> str:
+    """Return the table, and the correlations."""
     correlations = f"Pearson: L1d {figure(one.daily)}, L7d {figure(one.weekly)}."
-    return "\n".join([*lines, "", correlations, ""])
+    return "\n".join([markdown_table(trend_table(one)), "", correlations, ""])
 
 
 def chart(one: Trend) -> str:
-    """Both averages over the days, as a picture (SVG)."""
+    """Return both averages over the days, as a picture (SVG)."""
     if not one.days:
         return ""
     first, last = one.days[0].day, one.days[-1].day
-    span = max(1, (last - first).days)
+    x = Scale(0, (last - first).days, MARGIN, WIDTH - MARGIN)
+    y = Scale(1, 5, HEIGHT - MARGIN, MARGIN)
 
-    def line(colour: str, dash: str, points: list[tuple[date, float | None]]) -> str:
-        places = " ".join(
-            f"{MARGIN + (WIDTH - 2 * MARGIN) * (day - first).days / span:.1f},"
-            f"{HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (value - 1) / 4:.1f}"
-            for day, value in points
-            if value is not None
-        )
-        return (
-            f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
-            f'stroke-dasharray="{dash}" points="{places}"/>'
-        )
+    def over(colour: str, dash: str, values: Sequence[float | None]) -> str:
+        points = zip(one.days, values, strict=True)
+        places = [(x((d.day - first).days), y(v)) for d, v in points if v is not None]
+        return polyline(places, colour, dash=dash)
 
-    drawn = [
-        line("#4477aa", "2 3", [(day.day, day.rating) for day in one.days]),
-        line("#ee6677", "2 3", [(day.day, day.predicted) for day in one.days]),
-        line("#4477aa", "", [(day.day, day.rating_week) for day in one.days]),
-        line("#ee6677", "", [(day.day, day.predicted_week) for day in one.days]),
-    ]
-    labels = [
-        f'<text x="{MARGIN}" y="{HEIGHT - 12}">{escape(first.isoformat())}</text>',
-        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 12}" text-anchor="end">'
-        f"{escape(last.isoformat())}</text>",
-        f'<text x="8" y="{MARGIN + 4}">5</text><text x="8" y="{HEIGHT - MARGIN + 4}">1</text>',
-        f'<text x="{MARGIN}" y="18" fill="#4477aa">rated</text>',
-        f'<text x="{MARGIN + 60}" y="18" fill="#ee6677">predicted</text>',
-        f'<text x="{MARGIN + 150}" y="18">dotted: by day, solid: seven days</text>',
-    ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" '
-        f'fill="white"/>{"".join(drawn)}{"".join(labels)}</svg>\n'
+    below = HEIGHT - 12
+    return picture(
+        WIDTH,
+        HEIGHT,
+        [
+            over(BLUE, "2 3", [day.rating for day in one.days]),
+            over(RED, "2 3", [day.predicted for day in one.days]),
+            over(BLUE, "", [day.rating_week for day in one.days]),
+            over(RED, "", [day.predicted_week for day in one.days]),
+            label(MARGIN, below, first.isoformat()),
+            label(WIDTH - MARGIN, below, last.isoformat(), anchor="end"),
+            label(8, MARGIN + 4, "5"),
+            label(8, HEIGHT - MARGIN + 4, "1"),
+            label(MARGIN, 18, "rated", colour=BLUE),
+            label(MARGIN + 60, 18, "predicted", colour=RED),
+            label(MARGIN + 150, 18, "dotted: by day, solid: seven days"),
+        ],
     )

@@ -7,37 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from causerie.render.numbers import brief
+from causerie.render.svg import SLACK, Axis, bar, drawing, round_ends, tick, upright
 from causerie.report.distribution import Distribution, quantile
 
 WIDTH = 340
 HEIGHT = 52
 BARS_PER_STEP = 5
-SLACK = 1e-6
-"""In steps: values are known as the middles of tiny cells, so a 1 is a little more than 1."""
-
-
-def figure(value: float | None) -> str:
-    """A number as a reader wants it: three digits, and a real minus sign."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    digits = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
-    return digits.replace("-", "−")
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A range cut into steps with round numbers at their ends, and bars within each step."""
+class BarAxis(Axis):
+    """An axis with bars within each step; what lies outside is in the outermost bars."""
 
-    first: int
-    last: int
-    step: float
-    below: int
-    """How many values lie under the axis; they are counted in the first bar."""
-    above: int
+    below: int = 0
+    """How many values lie under the axis."""
+    above: int = 0
 
     @classmethod
-    def of(cls, cells: list[tuple[float, int]]) -> Axis:
-        """An axis for the bulk of the values: far outliers must not flatten everything else."""
+    def of(cls, cells: list[tuple[float, int]]) -> BarAxis:
+        """Return an axis for the bulk: far outliers must not flatten everything else."""
         low, high = cells[0][0], cells[-1][0]
         lower, upper = quantile(cells, 0.25), quantile(cells, 0.75)
         fence = 3 * (upper - lower)
@@ -47,13 +36,12 @@ class Axis:
         if high - low < 1e-9 * max(abs(low), 1.0):
             margin = max(abs(low), 1.0) / 2
             low, high = low - margin, high + margin
-        step = _round_step((high - low) / 6)
-        first = math.floor(low / step + SLACK)
-        last = max(math.ceil(high / step - SLACK), first + 1)
+        first, last, step = round_ends(low, high, 6)
         return cls(
             first,
             last,
             step,
+            WIDTH,
             below=sum(count for value, count in cells if value / step < first - SLACK),
             above=sum(count for value, count in cells if value / step > last + SLACK),
         )
@@ -69,32 +57,24 @@ class Axis:
     def edge(self, bar: int) -> float:
         return (self.first + bar / BARS_PER_STEP) * self.step
 
-    def x(self, value: float) -> float:
-        share = (value / self.step - self.first) / (self.last - self.first)
-        return WIDTH * max(0.0, min(1.0, share))
-
-
-def _round_step(rough: float) -> float:
-    power = float(10.0 ** math.floor(math.log10(rough)))
-    return next(f * power for f in (1.0, 2.0, 2.5, 5.0, 10.0) if f * power >= rough * 0.999)
-
 
 def histograms(labels: Sequence[str], distributions: Sequence[Distribution]) -> str:
-    """One labelled histogram per distribution, their common axis, and a remark on outliers."""
+    """Return a labelled histogram per distribution, their axis, and a remark on outliers."""
     pooled = sorted(cell for distribution in distributions for cell in distribution.cells())
     if not pooled:
         return '<p class="quiet">No response has this score.</p>'
-    axis = Axis.of(pooled)
+    axis = BarAxis.of(pooled)
     shares = [_shares(distribution, axis) for distribution in distributions]
     tallest = max(max(bars) for bars in shares)
     rows = [
         _histogram(label, distribution, axis, bars, tallest)
         for label, distribution, bars in zip(labels, distributions, shares, strict=True)
     ]
-    return "".join(rows) + _ticks(axis) + _remark(axis)
+    every = 1 if axis.last - axis.first <= 5 else 2  # more labels than that would touch
+    return "".join(rows) + axis.ticks(kind="ticks", every=every) + _remark(axis)
 
 
-def _shares(distribution: Distribution, axis: Axis) -> list[float]:
+def _shares(distribution: Distribution, axis: BarAxis) -> list[float]:
     bars = [0.0] * axis.bars
     for value, count in distribution.cells():
         bars[axis.bar_of(value)] += count / distribution.count
@@ -102,7 +82,7 @@ def _shares(distribution: Distribution, axis: Axis) -> list[float]:
 
 
 def _histogram(
-    label: str, distribution: Distribution, axis: Axis, bars: Sequence[float], tallest: float
+    label: str, distribution: Distribution, axis: BarAxis, bars: Sequence[float], tallest: float
 ) -> str:
     if not distribution.count:
         return (
@@ -111,47 +91,26 @@ def _histogram(
         )
     width = WIDTH / axis.bars
     drawn = []
-    for bar, share in enumerate(bars):
+    for place, share in enumerate(bars):
         if share:
             height = max(1.5, share / tallest * (HEIGHT - 6))
-            drawn.append(
-                f'<rect x="{bar * width + 0.5:.2f}" y="{HEIGHT - height:.2f}"'
-                f' width="{width - 1:.2f}" height="{height:.2f}"><title>'
-                f"{_tick(axis.edge(bar))} to {_tick(axis.edge(bar + 1))}: {share:.0%}"
-                f"</title></rect>"
-            )
+            said = f"{tick(axis.edge(place))} to {tick(axis.edge(place + 1))}: {share:.0%}"
+            drawn.append(bar(place * width + 0.5, HEIGHT - height, width - 1, height, said=said))
     mean = axis.x(distribution.mean) if math.isfinite(distribution.mean) else 0.0
     spoken = (
-        f"{label}: {distribution.count} scores from {figure(distribution.least)} to "
-        f"{figure(distribution.greatest)}, mean {figure(distribution.mean)}"
+        f"{label}: {distribution.count} scores from {brief(distribution.least)} to "
+        f"{brief(distribution.greatest)}, mean {brief(distribution.mean)}"
     )
+    base = f'<path class="base" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>'
+    parts = [*drawn, base, upright(mean, HEIGHT, "mean")]
     return (
         f'<div class="legend"><bdi>{escape(label)}</bdi>'
-        f"<span>mean {figure(distribution.mean)}</span></div>"
-        f'<svg class="bars" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
-        f' aria-label="{escape(spoken)}">'
-        f'{"".join(drawn)}<path class="base" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>'
-        f'<path class="mean" d="M{mean:.2f} 0V{HEIGHT}"/></svg>'
+        f"<span>mean {brief(distribution.mean)}</span></div>"
+        f"{drawing(WIDTH, HEIGHT, parts, kind='bars', spoken=spoken)}"
     )
 
 
-def _ticks(axis: Axis) -> str:
-    drawn = []
-    every = 1 if axis.last - axis.first <= 5 else 2  # more labels than that would touch
-    for number in range(axis.first, axis.last + 1, every):
-        anchor = {axis.first: "start", axis.last: "end"}.get(number, "middle")
-        x = axis.x(number * axis.step)
-        drawn.append(
-            f'<text x="{x:.2f}" y="13" text-anchor="{anchor}">{_tick(number * axis.step)}</text>'
-        )
-    return f'<svg class="ticks" viewBox="0 0 {WIDTH} 18" aria-hidden="true">{"".join(drawn)}</svg>'
-
-
-def _tick(value: float) -> str:
-    return f"{value:.5g}".replace("-", "−")
-
-
-def _remark(axis: Axis) -> str:
+def _remark(axis: BarAxis) -> str:
     beyond = []
     if axis.below:
         beyond.append(f"{axis.below:,} below")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from causerie.dialogue import Dialogue, Turn
+from causerie.render.page import data_block
 from causerie.report.distribution import Distribution
 from causerie.text.obscenity import mask
 
@@ -103,7 +103,7 @@ class Gathered:
         if len(self.shown) == MAX_DIALOGUES:
             return None
         note = dialogue.metadata.get("note")
-        text = _json(
+        text = data_block(
             {
                 "id": dialogue.id,
                 "system": system,
@@ -177,7 +177,7 @@ class Gathered:
             for column in range(len(self.columns))
         ]
         systems = [group.label for group in self.groups]
-        head = _json({"columns": columns, "systems": systems, "worst": worst})
+        head = data_block({"columns": columns, "systems": systems, "worst": worst})
         return f'{head[:-1]},"dialogues":[{",".join(self.shown)}]}}'
 
 
@@ -214,14 +214,3 @@ def _side(dialogue: Dialogue, turn: Turn) -> str:
     if turn.role is not None:
         return turn.role
     return "user" if turn.speaker == dialogue.turns[0].speaker else "system"
-
-
-def _json(value: object) -> str:
-    r"""ASCII JSON without the characters that could end or change a script element.
-
-    Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them).
-    """
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

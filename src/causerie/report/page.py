@@ -8,8 +8,9 @@ from pathlib import Path
 
 from causerie.dialogue import Dialogue
 from causerie.io import write_whole
-from causerie.pages import fill
-from causerie.report.charts import figure, histograms
+from causerie.render.numbers import brief, counted, listed
+from causerie.render.page import column_name, fill
+from causerie.report.charts import histograms
 from causerie.report.distribution import Distribution
 from causerie.report.gather import ColumnInfo, Gathered, Rows
 
@@ -53,22 +54,17 @@ def build_report(
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _sentence(gathered: Gathered) -> str:
     groups = gathered.groups
     whose = ""
     if 1 < len(groups) <= 3:
-        names = [group.label for group in groups]
-        whose = f" of {', '.join(names[:-1])} and {names[-1]}"
+        whose = f" of {listed([group.label for group in groups])}"
     elif len(groups) > 3:
         whose = f" of {len(groups)} systems"
     return (
-        f"{_count(gathered.responses, 'response')} in "
-        f"{_count(gathered.dialogues, 'conversation')}{whose}, "
-        f"each scored by {_count(len(gathered.columns), 'metric')}."
+        f"{counted(gathered.responses, 'response')} in "
+        f"{counted(gathered.dialogues, 'conversation')}{whose}, "
+        f"each scored by {counted(len(gathered.columns), 'metric')}."
     )
 
 
@@ -82,13 +78,8 @@ def _limits(gathered: Gathered) -> str:
 
 
 def _name(column: ColumnInfo) -> str:
-    arrow, words = (
-        ("↑", "higher is better") if column.higher_is_better else ("↓", "lower is better")
-    )
-    tag = ' <span class="tag">sentinel</span>' if column.sentinel else ""
-    return (
-        f'<span class="metric">{escape(column.name)}</span> '
-        f'<span class="arrow" role="img" title="{words}" aria-label="{words}">{arrow}</span>{tag}'
+    return column_name(
+        column.name, higher_is_better=column.higher_is_better, sentinel=column.sentinel
     )
 
 
@@ -115,8 +106,8 @@ def _cell(distribution: Distribution) -> str:
         if distribution.unscored
         else ""
     )
-    spread = "" if distribution.spread is None else f" <span>± {figure(distribution.spread)}</span>"
-    mean = figure(distribution.mean if distribution.count else None)
+    spread = "" if distribution.spread is None else f" <span>± {brief(distribution.spread)}</span>"
+    mean = brief(distribution.mean if distribution.count else None)
     return f"<td><b>{mean}</b>{spread}<small>{distribution.count:,} scored{unscored}</small></td>"
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from causerie.render.svg import BLUE, RED, Anchor, Scale, label, picture, polyline
+
 WIDTH, HEIGHT, MARGIN = 640, 280, 44
 
 
@@ -40,8 +42,8 @@ class Log:
         name = next((key for e in checks for key in e if key != "step"), "score")
         scores = [(e["step"], e[name]) for e in checks]
         lines = [
-            _line(_smooth(losses), "#4477aa", "loss", "start"),
-            _line(scores, "#ee6677", name, "end"),
+            _line(_smooth(losses), BLUE, "loss", "start"),
+            _line(scores, RED, name, "end"),
         ]
         _write(self._folder / "curve.svg", lines, f"steps: {entries[-1]['step'] if entries else 0}")
 
@@ -59,17 +61,12 @@ class Log:
 
 def draw_scores(path: Path, points: list[tuple[int, float]], name: str, below: str) -> None:
     """Write one score as a line over whole numbers, which `below` names."""
-    _write(path, [_line(points, "#ee6677", name, "end")], below)
+    _write(path, [_line(points, RED, name, "end")], below)
 
 
 def _write(path: Path, lines: list[str], below: str) -> None:
-    path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12">'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>{"".join(lines)}'
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{below}</text></svg>\n',
-        encoding="utf-8",
-    )
+    parts = [*lines, label(WIDTH / 2, HEIGHT - 8, below, anchor="middle")]
+    path.write_text(picture(WIDTH, HEIGHT, parts), encoding="utf-8")
 
 
 def _smooth(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -79,26 +76,14 @@ def _smooth(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return [(group[-1][0], sum(loss for _, loss in group) / len(group)) for group in groups]
 
 
-def _line(points: list[tuple[int, float]], colour: str, label: str, side: str) -> str:
-    """A polyline over the whole width with its own vertical scale, labelled at one side."""
+def _line(points: list[tuple[int, float]], colour: str, name: str, side: Anchor) -> str:
+    """Return a line over the whole width with its own vertical scale, labelled at one side."""
     if not points:
         return ""
     steps, values = [p[0] for p in points], [p[1] for p in points]
-    low, high = min(values), max(values)
-    span, length = (high - low) or 1.0, (max(steps) - min(steps)) or 1
-
-    def place(step: int, value: float) -> str:
-        x = MARGIN + (WIDTH - 2 * MARGIN) * (step - min(steps)) / length
-        y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * (value - low) / span
-        return f"{x:.1f},{y:.1f}"
-
-    x = 6 if side == "start" else WIDTH - 6
-    texts = ((MARGIN - 24, f"{label} {high:.3g}"), (HEIGHT - MARGIN + 18, f"{low:.3g}"))
-    return (
-        f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" '
-        f'points="{" ".join(place(s, v) for s, v in points)}"/>'
-        + "".join(
-            f'<text x="{x}" y="{y}" fill="{colour}" text-anchor="{side}">{text}</text>'
-            for y, text in texts
-        )
-    )
+    x = Scale(min(steps), max(steps), MARGIN, WIDTH - MARGIN)
+    y = Scale(min(values), max(values), HEIGHT - MARGIN, MARGIN)
+    edge = 6 if side == "start" else WIDTH - 6
+    highest = label(edge, MARGIN - 24, f"{name} {y.high:.3g}", anchor=side, colour=colour)
+    lowest = label(edge, HEIGHT - MARGIN + 18, f"{y.low:.3g}", anchor=side, colour=colour)
+    return polyline([(x(s), y(v)) for s, v in points], colour, thick=1.5) + highest + lowest

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from pathlib import Path
 from string import Template
 
 from causerie.bench.page.charts import distributions, scatter_data, wins_matrix
 from causerie.bench.page.findings import Finding, main, overall, sentence
-from causerie.bench.page.forest import Axis
 from causerie.bench.page.heat import by_dimension, heat_maps
 from causerie.bench.page.ranking import ranking_table
-from causerie.bench.page.words import NOTHING, counted, extent, label, measured, name, short_label
+from causerie.bench.page.words import NOTHING, extent, label, measured, short_label
 from causerie.bench.results import RunResult, SetResult
 from causerie.io import write_whole
-from causerie.pages import fill, part
+from causerie.render.numbers import counted
+from causerie.render.page import data_block, fill, outside, part
+from causerie.render.svg import IntervalChart
 
 STRIP = (340, 34)
 MOST_PROBLEMS = 50
@@ -56,8 +56,7 @@ def build_page(result: RunResult) -> str:
         permutations=f"{result.options.permutations:,}",
         statistics=_statistics(result),
         metrics=_metrics(result),
-        # "<" must not occur in a data block, whatever the names in it are.
-        data=json.dumps(scatters, separators=(",", ":")).replace("<", "\\u003c"),
+        data=data_block(scatters),
     )
 
 
@@ -71,28 +70,28 @@ def _findings(result: RunResult, findings: list[Finding]) -> str:
         )
         for found, finding in zip(result.sets, findings, strict=True)
     ]
-    axis = Axis.around((e for estimates in drawn for e in estimates), 0.0, *STRIP)
+    chart = IntervalChart.around((e for estimates in drawn for e in estimates), 0.0, *STRIP)
     items = []
     for index, (found, finding) in enumerate(zip(result.sets, findings, strict=True)):
         ceiling, sentinel, best = drawn[index]
-        said = escape(
+        said = (
             f"{found.title}: best metric {measured(best)}; best sentinel {measured(sentinel)}; "
             f"one person {measured(ceiling)}"
         )
         marks = [
-            axis.line(0.0, "chance"),
-            axis.mark(ceiling, "ceiling"),
-            axis.mark(sentinel, "sentinel"),
-            axis.mark(best, "metric"),
+            chart.line(0.0, "chance"),
+            chart.mark(ceiling, "ceiling"),
+            chart.mark(sentinel, "sentinel"),
+            chart.mark(best, "metric"),
         ]
         items.append(
-            f'<li><div><h3><a href="#set-{index}">{name(found.title)}</a> '
-            f'<span class="tag">{name(found.dimension)}</span></h3>'
-            f"<p>{sentence(found, finding)}</p></div>{axis.draw(marks, said)}</li>"
+            f'<li><div><h3><a href="#set-{index}">{outside(found.title)}</a> '
+            f'<span class="tag">{outside(found.dimension)}</span></h3>'
+            f"<p>{sentence(found, finding)}</p></div>{chart.draw(marks, said)}</li>"
         )
     if not items:
         return ""
-    scale = f'<div class="scale">{axis.ticks()}</div>'
+    scale = f'<div class="scale">{chart.ticks()}</div>'
     return f'<div class="findings">{scale}<ol>{"".join(items)}</ol></div>'
 
 
@@ -121,8 +120,8 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
         )
     return Template(part("causerie.bench.page", "set.html")).substitute(
         index=index,
-        title=name(found.title),
-        dimension=name(found.dimension),
+        title=outside(found.title),
+        dimension=outside(found.dimension),
         sentence=sentence(found, finding),
         facts="".join(f"<li>{escape(fact)}</li>" for fact in facts),
         table=ranking_table(found, finding),
@@ -161,7 +160,7 @@ def _statistics(result: RunResult) -> str:
 
 def _metrics(result: RunResult) -> str:
     return "".join(
-        f'<tr><th scope="row">{name(facts.name)}'
+        f'<tr><th scope="row">{outside(facts.name)}'
         f"{' <span class=tag>sentinel</span>' * facts.sentinel}</th>"
         f"<td>{escape(facts.summary)}</td><td>{escape(', '.join(facts.needs)) or '–'}</td>"
         f"<td><code>{escape(facts.signature)}</code></td></tr>"

@@ -6,15 +6,20 @@ from html import escape
 from typing import Any
 
 from causerie.bench.page.findings import Finding, main
-from causerie.bench.page.words import brief, label, measured, metric_name, name, readable
+from causerie.bench.page.words import label, measured, metric_name, readable
 from causerie.bench.results import Histogram, SetResult
+from causerie.render.numbers import brief
+from causerie.render.page import outside
+from causerie.render.svg import drawing, outline
 
 WIDTH, HEIGHT = 180, 56
 
 
 def distributions(found: SetResult) -> str:
     """What people said and every metric's scores, as small histograms."""
-    people = f'<span class="metric">people</span> <span class="tag">{name(found.dimension)}</span>'
+    people = (
+        f'<span class="metric">people</span> <span class="tag">{outside(found.dimension)}</span>'
+    )
     cards = [_card(people, "people", found.judgement_histogram, "people")]
     for row in found.rows:
         histogram = found.histograms.get(row.column, Histogram((), ()))
@@ -27,20 +32,13 @@ def _card(title: str, spoken: str, histogram: Histogram, kind: str) -> str:
     edges, counts = histogram.edges, histogram.counts
     if not edges or not any(counts):
         return f'<figure class="card">{caption}<p class="quiet">nothing scored</p></figure>'
-    span = (edges[-1] - edges[0]) or 1.0
-    bars = []
-    for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        if count:
-            left, right = ((edge - edges[0]) / span * WIDTH for edge in (low, high))
-            tall = max(1.0, count / max(counts) * (HEIGHT - 2))
-            wide = max(right - left - 0.6, 1.0)
-            bars.append(f"M{left:.1f} {HEIGHT}v-{tall:.1f}h{wide:.1f}v{tall:.1f}z")
+    bars = outline(counts, max(counts), left=0, right=WIDTH, top=2, floor=HEIGHT)
+    parts = [f'<path d="{bars}"/>', f'<path class="base" d="M0 {HEIGHT}H{WIDTH}"/>']
     first, last = brief(edges[0]), brief(edges[-1])
-    said = escape(f"{spoken}: {sum(counts):,} values from {first} to {last}")
+    said = f"{spoken}: {sum(counts):,} values from {first} to {last}"
     return (
         f'<figure class="card">{caption}'
-        f'<svg class="{kind}" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">'
-        f'<path d="{"".join(bars)}"/><path class="base" d="M0 {HEIGHT}H{WIDTH}"/></svg>'
+        f"{drawing(WIDTH, HEIGHT, parts, kind=kind, spoken=said)}"
         f'<div class="ends"><span>{first}</span><span>{last}</span></div></figure>'
     )
 
@@ -64,7 +62,7 @@ def wins_matrix(found: SetResult) -> str:
         )
         kind = "sentinel" if row.sentinel else ""
         lines.append(
-            f'<tr class="{kind}"><th scope="row"><span class="nth">{n}</span> {name(row.column)}'
+            f'<tr class="{kind}"><th scope="row"><span class="nth">{n}</span> {outside(row.column)}'
             f"</th>{cells}</tr>"
         )
     return readable(

@@ -6,16 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from causerie.bench.page.words import (
-    NOTHING,
-    chance,
-    interval,
-    label,
-    listed,
-    name,
-    number,
-)
+from causerie.bench.page.words import NOTHING, chance, interval, label
 from causerie.bench.results import MetricRow, RunResult, SetResult
+from causerie.render.numbers import listed, number
+from causerie.render.page import outside
 from causerie.stats import Estimate
 
 
@@ -72,13 +66,13 @@ def _of_the_best(found: SetResult, finding: Finding) -> str:
         reason = next((r for r in reasons if r), "none was run")
         return f"No metric has a number here: {escape(reason)}."
     best = main(finding.best, found)
-    who = f"<b>{name(finding.best.column)}</b>"
+    who = f"<b>{outside(finding.best.column)}</b>"
     around = f" ({interval(best)})" if interval(best) else ""
     reached = f"{escape(label(found.main, found.level))} {number(best.value)}{around}"
     if best.value is None or best.value <= chance(found.main):
         return f"No metric agrees with people: the best, {who}, has {reached}."
     equals = [
-        f"<b>{name(row.column)}</b>"
+        f"<b>{outside(row.column)}</b>"
         for row in found.rows
         if row.cluster == finding.best.cluster is not None
         and not row.sentinel
@@ -98,7 +92,7 @@ def _of_sentinels(found: SetResult, finding: Finding) -> list[str]:
     if finding.sentinel is None:
         return ["No sentinel has a number to compare with."]
     value, best = main(finding.sentinel, found).value or 0.0, main(finding.best, found).value or 0.0
-    trivial = f"<b>{name(finding.sentinel.column)}</b> ({number(value)})"
+    trivial = f"<b>{outside(finding.sentinel.column)}</b> ({number(value)})"
     if finding.beats_sentinels:
         return [f"It is significantly better than every sentinel, the best of which is {trivial}."]
     if value >= best:

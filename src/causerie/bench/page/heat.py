@@ -13,11 +13,11 @@ from causerie.bench.page.words import (
     label,
     measured,
     metric_name,
-    name,
-    number,
     readable,
 )
 from causerie.bench.results import STATISTICS, RunResult, SetResult
+from causerie.render.numbers import number
+from causerie.render.page import outside
 from causerie.stats import Estimate
 
 LOWEST, HIGHEST = -5, 8
@@ -56,8 +56,8 @@ def heat_maps(result: RunResult) -> dict[str, str]:
 def _by_set(result: RunResult, kin: str, caption: str) -> str:
     heads = [
         _Head(
-            f'<a href="#set-{index}">{name(found.title)}</a>'
-            f" <small>{name(found.dimension)}</small>",
+            f'<a href="#set-{index}">{outside(found.title)}</a>'
+            f" <small>{outside(found.dimension)}</small>",
             f"{found.title}, {found.dimension}",
         )
         for index, found in enumerate(result.sets)
@@ -96,7 +96,7 @@ def by_dimension(found: SetResult) -> str:
         for row in found.rows
     ]
     caption = f"{label(found.main, found.level)} for every dimension of {found.title}"
-    return _table(caption, [_Head(name(d), d) for d in dimensions], lines)
+    return _table(caption, [_Head(outside(d), d) for d in dimensions], lines)
 
 
 def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell]]]) -> str:

@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from html import escape
 
 from causerie.bench.page.findings import Finding, main
-from causerie.bench.page.forest import Axis
 from causerie.bench.page.heat import CEILING
 from causerie.bench.page.words import (
     NOTHING,
-    brief,
     chance,
     interval,
     label,
     measured,
     metric_name,
-    number,
     readable,
     short_label,
 )
 from causerie.bench.results import MetricRow, SetResult
+from causerie.render.numbers import brief, number
+from causerie.render.svg import IntervalChart
 from causerie.stats import Estimate
 
 WIDTH, HEIGHT = 170, 38
@@ -30,11 +29,11 @@ def ranking_table(found: SetResult, finding: Finding) -> str:
     """Sentinels stand among the metrics, where their numbers put them; people on top."""
     ceiling = found.ceiling.get(found.main, NOTHING)
     estimates = [ceiling, *(main(row, found) for row in found.rows)]
-    axis = Axis.around(estimates, chance(found.main), WIDTH, HEIGHT)
-    guides = axis.line(chance(found.main), "chance") + axis.line(ceiling.value, "to-ceiling")
+    chart = IntervalChart.around(estimates, chance(found.main), WIDTH, HEIGHT)
+    guides = chart.line(chance(found.main), "chance") + chart.line(ceiling.value, "to-ceiling")
     if finding.sentinel:
-        guides += axis.line(main(finding.sentinel, found).value, "to-sentinel")
-    person = axis.draw([guides, axis.mark(ceiling, "ceiling")])
+        guides += chart.line(main(finding.sentinel, found).value, "to-sentinel")
+    person = chart.draw([guides, chart.mark(ceiling, "ceiling")])
     lines = [
         f'<tr class="ceiling"><td></td><th scope="row">{CEILING}</th>'
         f"{_numbers(found, 'one person', found.ceiling, person)}<td></td><td></td><td></td></tr>"
@@ -42,21 +41,21 @@ def ranking_table(found: SetResult, finding: Finding) -> str:
     before = None
     for row in found.rows:
         kinds = ["sentinel"] * row.sentinel + ["opens"] * (row.cluster != before)
-        mark = axis.mark(main(row, found), "sentinel" if row.sentinel else "metric")
+        mark = chart.mark(main(row, found), "sentinel" if row.sentinel else "metric")
         lines.append(
             f'<tr class="{" ".join(kinds)}">{_rank(row)}<th scope="row">{metric_name(row)}</th>'
-            f"{_numbers(found, row.column, row.statistics, axis.draw([guides, mark]))}"
+            f"{_numbers(found, row.column, row.statistics, chart.draw([guides, mark]))}"
             f"{_cost(row)}</tr>"
         )
         before = row.cluster
     return readable(
         '<table class="ranking grid" role="grid">'
         f'<caption class="unseen">Ranking on {escape(found.title)}</caption>'
-        f"<thead>{_head(found, axis)}</thead><tbody>{''.join(lines)}</tbody></table>"
+        f"<thead>{_head(found, chart)}</thead><tbody>{''.join(lines)}</tbody></table>"
     )
 
 
-def _head(found: SetResult, axis: Axis) -> str:
+def _head(found: SetResult, chart: IntervalChart) -> str:
     first, *others = (
         f'<th scope="col"><abbr title="{escape(label(s, found.level))}">{escape(short_label(s))}'
         "</abbr></th>"
@@ -64,7 +63,7 @@ def _head(found: SetResult, axis: Axis) -> str:
     )
     return (
         f'<tr><th scope="col">rank</th><th scope="col">metric</th>{first}'
-        f'<th class="drawn"><span class="unseen">the same, drawn</span>{axis.ticks()}</th>'
+        f'<th class="drawn"><span class="unseen">the same, drawn</span>{chart.ticks()}</th>'
         f"{''.join(others)}"
         '<th scope="col"><abbr title="seconds per 1,000 turns">s per 1,000</abbr></th>'
         '<th scope="col"><abbr title="share of inputs cut to the window">cut</abbr></th>'
@@ -74,7 +73,7 @@ def _head(found: SetResult, axis: Axis) -> str:
 
 def _rank(row: MetricRow) -> str:
     if row.cluster is None:
-        return '<td class="rank" title="no rank, for want of a number">–</td>'
+        return '<td class="rank" title="not ranked: no value">–</td>'
     return f'<td class="rank" title="rank {row.cluster}">{row.cluster}</td>'
 
 

@@ -1,29 +1,14 @@
-"""Numbers, names and statistics in words; whatever comes from outside is escaped here."""
+"""Estimates, metrics and statistics in words, as the page has them."""
 
 from __future__ import annotations
 
-import math
-from html import escape
-
 from causerie.bench.results import PAIR_STATISTICS, STATISTICS, MetricRow, RunResult
+from causerie.render.numbers import counted, listed, number
+from causerie.render.page import column_name
 from causerie.stats import Estimate
 
 _SHORT = {"accuracy": "acc*", "within-context-accuracy": "acc* within context", "system": "SPA"}
 NOTHING = Estimate(None, 0, reason="not computed")
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """With a real minus sign, never minus zero; a dash for nothing."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    text = f"{value:.{digits}f}"
-    return (text.lstrip("-") if not float(text) else text).replace("-", "−")
-
-
-def brief(value: float) -> str:
-    """Three digits of a number on any scale."""
-    digits = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
-    return digits.replace("-", "−")
 
 
 def interval(estimate: Estimate) -> str:
@@ -40,27 +25,8 @@ def measured(estimate: Estimate) -> str:
     return number(estimate.value) + around
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def listed(parts: list[str]) -> str:
-    return " and ".join([*([", ".join(parts[:-1])] if parts[1:] else []), *parts[-1:]])
-
-
-def name(text: str) -> str:
-    """A name from outside as HTML that keeps its own writing direction to itself."""
-    return f"<bdi>{escape(text)}</bdi>"
-
-
 def metric_name(row: MetricRow) -> str:
-    words = "higher is better" if row.higher_is_better else "lower is better"
-    arrow = "↑" if row.higher_is_better else "↓"
-    tag = ' <span class="tag">sentinel</span>' if row.sentinel else ""
-    return (
-        f'<span class="metric">{name(row.column)}</span> <span class="arrow" role="img"'
-        f' title="{words}" aria-label="{words}">{arrow}</span>{tag}'
-    )
+    return column_name(row.column, higher_is_better=row.higher_is_better, sentinel=row.sentinel)
 
 
 def readable(table: str) -> str:

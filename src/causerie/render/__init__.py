@@ -1,0 +1,1 @@
+"""How results look: numbers in words, tables in four formats, SVG charts, HTML pages."""

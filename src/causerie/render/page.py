@@ -1,0 +1,61 @@
+"""Self-contained HTML pages: a template, one style, one script, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib import resources
+from string import Template
+
+
+def part(package: str, file: str) -> str:
+    """A file that lies beside the code which draws the page."""
+    return resources.files(package).joinpath(file).read_text("utf-8")
+
+
+def fill(package: str, **fields: str) -> str:
+    """The package's `page.html` with its fields, `page.css` and `page.js`.
+
+    Its Content-Security-Policy names style and script by hash, so nothing else can run.
+    """
+    style, script = part(package, "page.css"), part(package, "page.js")
+    return Template(part(package, "page.html")).substitute(
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        **fields,
+    )
+
+
+def data_block(value: object) -> str:
+    r"""Return ASCII JSON without the characters that could end or change a script element.
+
+    Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them).
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def outside(text: str) -> str:
+    """Return a name from outside as HTML that keeps its own writing direction to itself."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def column_name(name: str, *, higher_is_better: bool, sentinel: bool) -> str:
+    """Return the name of a column of scores with its direction."""
+    words = "higher is better" if higher_is_better else "lower is better"
+    arrow = "↑" if higher_is_better else "↓"
+    tag = ' <span class="tag">sentinel</span>' if sentinel else ""
+    return (
+        f'<span class="metric">{outside(name)}</span> <span class="arrow" role="img"'
+        f' title="{words}" aria-label="{words}">{arrow}</span>{tag}'
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,205 @@
+"""Charts as SVG: axes with round numbers, bars, lines, intervals, and the drawings they go on.
+
+Whatever text a chart shows is escaped here. A drawing inside a page is styled by the page; a
+picture is a file of its own, with colours that can be told apart by everybody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, TypeAlias
+
+from causerie.render.tables import Measured
+
+BLUE, RED = "#4477aa", "#ee6677"
+Anchor: TypeAlias = Literal["start", "middle", "end"]
+Shape: TypeAlias = Literal["metric", "sentinel", "ceiling"]
+"""Drawn as a disc, a hollow diamond and an upright bar: told apart without colour."""
+SLACK = 1e-6
+"""In steps: values may be known as the middles of tiny cells, so a 1 is a little more than 1."""
+
+
+def drawing(
+    width: float, height: float, parts: Iterable[str], *, kind: str, spoken: str = ""
+) -> str:
+    """Return a drawing of the class `kind` inside a page.
+
+    `spoken` describes it to those who do not see it; without it, the text beside it does.
+    """
+    said = f'role="img" aria-label="{escape(spoken)}"' if spoken else 'aria-hidden="true"'
+    return (
+        f'<svg class="{kind}" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        f" {said}>{''.join(parts)}</svg>"
+    )
+
+
+def picture(width: float, height: float, parts: Iterable[str]) -> str:
+    """Return a drawing as a file of its own, on white."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="12"><rect width="{width}" height="{height}" '
+        f'fill="white"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def label(x: float, y: float, text: str, *, anchor: Anchor = "start", colour: str = "") -> str:
+    """Return a text at a place."""
+    fill = f' fill="{colour}"' if colour else ""
+    place = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text x="{_place(x)}" y="{_place(y)}"{place}{fill}>{escape(text)}</text>'
+
+
+def polyline(
+    points: Iterable[tuple[float, float]], colour: str, *, thick: float = 2, dash: str = ""
+) -> str:
+    """Return a line through points."""
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return (
+        f'<polyline fill="none" stroke="{colour}" stroke-width="{thick}"{dashes} '
+        f'points="{places}"/>'
+    )
+
+
+def bar(
+    x: float, y: float, width: float, height: float, *, colour: str = "", said: str = ""
+) -> str:
+    """Return a bar whose upper left corner is at x and y; `said` appears when it is pointed at."""
+    fill = f' fill="{colour}"' if colour else ""
+    end = f"><title>{escape(said)}</title></rect>" if said else "/>"
+    return (
+        f'<rect x="{_place(x)}" y="{_place(y)}" width="{_place(width)}" '
+        f'height="{_place(height)}"{fill}{end}'
+    )
+
+
+def outline(
+    counts: Sequence[float], tallest: float, *, left: float, right: float, top: float, floor: float
+) -> str:
+    """Return the outline of touching bars, as the data of a path.
+
+    They stand on `floor`; the count `tallest` reaches `top`, and any count at all can be seen.
+    """
+    step = (right - left) / len(counts)
+    heights = [max(1.0, (floor - top) * count / tallest) if count else 0.0 for count in counts]
+    steps = "".join(f"V{floor - height:.1f}h{step:.2f}" for height in heights)
+    return f"M{_place(left)} {_place(floor)}{steps}V{_place(floor)}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Numbers from `low` to `high` on a line from `start` to `stop`."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return self.start + share * (self.stop - self.start)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range from left to right whose ends, and the steps between them, are round numbers."""
+
+    first: int
+    """In steps, as `last` is."""
+    last: int
+    step: float
+    width: int
+    margin: float = 0.0
+
+    @property
+    def low(self) -> float:
+        return self.first * self.step
+
+    @property
+    def high(self) -> float:
+        return self.last * self.step
+
+    def x(self, value: float) -> float:
+        """Return the place of a number; those outside are at the ends."""
+        share = (value / self.step - self.first) / (self.last - self.first)
+        return self.margin + (self.width - 2 * self.margin) * max(0.0, min(1.0, share))
+
+    def ticks(self, *, kind: str, every: int = 1) -> str:
+        """Return the numbers under (or over) a drawing, as a drawing of their own."""
+        drawn = []
+        for number in range(self.first, self.last + 1, every):
+            ends: dict[int, Anchor] = {self.first: "start", self.last: "end"}
+            anchor = "middle" if self.margin else ends.get(number, "middle")
+            text = tick(number * self.step)
+            drawn.append(label(self.x(number * self.step), 12, text, anchor=anchor))
+        return drawing(self.width, 16, drawn, kind=kind)
+
+
+def round_ends(low: float, high: float, most: float) -> tuple[int, int, float]:
+    """Return the first and the last of about `most` steps between two numbers, and the step."""
+    rough = (high - low) / most
+    power = float(10.0 ** math.floor(math.log10(rough)))
+    step = next(f * power for f in (1.0, 2.0, 2.5, 5.0, 10.0) if f * power >= rough * 0.999)
+    first = math.floor(low / step + SLACK)
+    return first, max(math.ceil(high / step - SLACK), first + 1), step
+
+
+def tick(value: float) -> str:
+    """Return a number for the end of a step or a bar."""
+    return f"{value:.5g}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class IntervalChart:
+    """Intervals as small bars, each in a drawing of its own, on a common axis."""
+
+    axis: Axis
+    height: int
+
+    @classmethod
+    def around(
+        cls, measured: Iterable[Measured], chance: float, width: int, height: int
+    ) -> IntervalChart:
+        """Return a chart that holds every value and interval, and what chance gives."""
+        ends = [chance, chance + 0.2]
+        for one in measured:
+            ends += [end for end in (one.value, one.low, one.high) if end is not None]
+        return cls(Axis(*round_ends(min(ends), max(ends), width / 34), width, 8.0), height)
+
+    def line(self, value: float | None, kind: str) -> str:
+        """Return an upright line across the whole height; nothing for no value."""
+        return "" if value is None else upright(self.axis.x(value), self.height, kind)
+
+    def mark(self, measured: Measured, shape: Shape) -> str:
+        """Return the interval as a bar and the value as its shape; nothing for no value."""
+        if measured.value is None:
+            return ""
+        y, x = self.height / 2, self.axis.x(measured.value)
+        interval = ""
+        if measured.low is not None and measured.high is not None:
+            low, high = self.axis.x(measured.low), self.axis.x(measured.high)
+            interval = f'<path class="interval" d="M{low:.1f} {y}H{high:.1f}"/>'
+        drawn = {
+            "metric": f'<circle cx="{x:.1f}" cy="{y}" r="4.5"/>',
+            "sentinel": f'<path class="shape" d="M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z"/>',
+            "ceiling": f'<path class="shape" d="M{x - 2:.1f} {y - 8}h4v16h-4z"/>',
+        }[shape]
+        return f'<g class="{shape}">{interval}{drawn}</g>'
+
+    def draw(self, parts: Iterable[str], spoken: str = "") -> str:
+        return drawing(self.axis.width, self.height, parts, kind="forest", spoken=spoken)
+
+    def ticks(self) -> str:
+        return self.axis.ticks(kind="axis")
+
+
+def upright(x: float, height: float, kind: str) -> str:
+    """Return a line of the class `kind` from top to bottom."""
+    return f'<path class="{kind}" d="M{x:.1f} 0V{height}"/>'
+
+
+def _place(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
