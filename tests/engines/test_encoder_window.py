@@ -88,7 +88,7 @@ def test_older_segments_go_before_younger_ones(encoder: Encoder) -> None:
     assert parts(encoder, segments) == (["", turn("b", 30), turn("c", room - 30)], True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     context=st.lists(st.integers(0, 40), max_size=8),
     response=st.integers(0, 80),

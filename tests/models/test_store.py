@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
@@ -150,9 +150,7 @@ def test_from_a_wheel_a_folder_or_nothing_usable(store: Store, shelf: Shelf) -> 
         assert "package small-weights==1.0" in message
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_damage_is_found_named_and_repaired(
     store: Store, shelf: Shelf, data: st.DataObject

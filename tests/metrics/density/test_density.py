@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import causerie
@@ -224,9 +224,7 @@ def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> N
     np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=9))
 def test_any_text_has_a_score(metric: Density, texts: list[str]) -> None:
     dialogue = Dialogue("d", tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))

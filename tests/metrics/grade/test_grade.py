@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import causerie
@@ -177,9 +177,7 @@ def test_odd_exchanges(metric: Grade) -> None:
     assert (found <= 1).all()
 
 
-@settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=4))
 def test_any_text_has_a_score(metric: Grade, texts: list[str]) -> None:
     (value,) = values(metric, [exchange_of(*texts)])
