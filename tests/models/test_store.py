@@ -217,7 +217,7 @@ def start_pull(store: Store, shelf: Shelf) -> subprocess.Popen[bytes]:
 
 def test_concurrent_pulls_are_safe(store: Store, shelf: Shelf) -> None:
     pulls = [start_pull(store, shelf) for _ in range(3)]
-    assert [pull.wait(timeout=60) for pull in pulls] == [0, 0, 0]
+    assert [pull.wait(timeout=600) for pull in pulls] == [0, 0, 0]
     assert contents(store.folder) == {f"small/{name}": data for name, data in FILES.items()}
 
 
@@ -240,5 +240,5 @@ def test_a_pull_killed_at_any_moment_leaves_nothing_half_done(store: Store, shel
             store.verify("small")
             break
     assert interrupted
-    assert start_pull(store, shelf).wait(timeout=60) == 0
+    assert start_pull(store, shelf).wait(timeout=600) == 0
     assert contents(store.folder) == {f"small/{name}": data for name, data in files.items()}
