@@ -102,7 +102,8 @@ class Metric:
     summary: ClassVar[str]
     """One line for `causerie metrics`."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Any of "encoder", "token vectors" (of the encoder), "language model", "references"."""
+    """Any of "encoder", "token vectors" (of the encoder), "language model", "ranker" and
+    "references"."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, get_args
 from causerie._version import __version__
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
-from causerie.metrics import load_metric, names
+from causerie.metrics import find, load_metric, names
 from causerie.metrics.base import Column, Level, Metric
 from causerie.options import changed, make, parse_assignments
 
@@ -190,12 +190,17 @@ def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
             parts.append(one)
         elif isinstance(one, str):
             listed = [name.strip() for name in one.split(",") if name.strip()]
-            parts += [m for name in listed for m in (names() if name == "all" else (name,))]
+            parts += [m for name in listed for m in (_all() if name == "all" else (name,))]
         else:
             raise CauserieError(
                 f"a metric is named or given as a causerie.Metric, not as {type(one).__name__}"
             )
     return [(None, part) for part in parts]
+
+
+def _all() -> list[str]:
+    """Every metric that can be used without options: there is no default ranker."""
+    return [name for name in names() if "ranker" not in find(name).needs]
 
 
 def _parsed(text: str) -> tuple[str, str, dict[str, Any]]:
