@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from causerie import CauserieError, Engines, Settings
-from causerie.ratings.examples import HELD_OUT, Example, masked, split
-from causerie.ratings.fitting import deal
+from causerie.ratings.examples import HELD_OUT, Example, masked, split, stratified_batches
 from causerie.ratings.models import (
     MODELS,
     CfLstm,
@@ -25,9 +24,17 @@ from causerie.ratings.models import (
     RatingModel,
     build,
 )
-from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
+from causerie.ratings.networks import (
+    TARGETS,
+    Batch,
+    Outcomes,
+    Recurrent,
+    factual,
+    loss,
+    target,
+    wasserstein,
+)
 from causerie.ratings.predictor import fit_models
-from causerie.ratings.targets import TARGETS, target
 
 FEATURES = 3
 SMALL = ModelConfig(width=8, head=4, epochs=4, batch=16, dropout=0.0)
@@ -145,10 +152,10 @@ def test_batches_have_every_treatment_and_every_example(
     import random
 
     some = examples(count, seed, treatments=3)
-    hands = deal(some, batches, random.Random(seed))
+    drawn = stratified_batches(some, batches, random.Random(seed))
     present = {one.treatment for one in some}
-    assert all({one.treatment for one in hand} == present for hand in hands)
-    assert {id(one) for hand in hands for one in hand} == {id(one) for one in some}
+    assert all({one.treatment for one in batch} == present for batch in drawn)
+    assert {id(one) for batch in drawn for one in batch} == {id(one) for one in some}
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "transformer"])
