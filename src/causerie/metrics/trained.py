@@ -16,6 +16,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score, Scores
 from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.progress import Progress, Watch, ignore
+from causerie.render.tables import Table, markdown_table
 from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def card(
         lines.append(f"- its training went on from `{Path(run.init).name}`")
     lines += ["", f"Licence of the data: {run.licence}", "", "## Recipe", ""]
     lines += ["```", run.recipe, "```", "", "## Facts, and results on validation data", ""]
-    lines += ["| what | value |", "|---|---|"]
-    lines += [f"| {key} | {value} |" for key, value in results.items()]
+    facts = [[key, str(value)] for key, value in results.items()]
+    lines.append(markdown_table(Table(["what", "value"], facts, align="ll")))
     lines += ["", "## Limits", "", *(f"- {limit}" for limit in limits), ""]
     return "\n".join(lines)
