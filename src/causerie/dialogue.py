@@ -305,7 +305,7 @@ def read_chat(
             tool_messages += 1
         elif found:
             background.append(found)
-        model = item.get("model") if isinstance(item, Mapping) else None
+        model = item.get("model") if isinstance(item, Mapping) else getattr(item, "model", None)
         if isinstance(model, str) and model.strip():
             models.add(checked(model, "model"))
     model = models.pop() if len(models) == 1 else None

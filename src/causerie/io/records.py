@@ -120,7 +120,9 @@ def any_turn(
     if isinstance(item, Mapping):
         if item.get("text") is not None:
             return turn_of(item, index)
-        if item.get("content") is not None or item.get("from") is not None:
+        message = item.get("speaker") is None and item.get("role") is not None
+        message = message and ("content" in item or "tool_calls" in item)
+        if message or item.get("from") is not None:
             return read_message(item, index)
     return otherwise(item, index)
 
