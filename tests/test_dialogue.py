@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
+import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import causerie.dialogue
 from causerie import CauserieError
-from causerie.dialogue import ROLES, Dialogue, Exchange, Turn, exchanges_of
+from causerie.dialogue import ROLES, TOOLS, Dialogue, Exchange, Turn, exchanges_of
 
 
 def talk(*speakers: str) -> Dialogue:
@@ -189,3 +193,21 @@ def test_from_texts() -> None:
         Dialogue.from_texts("Hi!")
     with pytest.raises(CauserieError, match="no dialogue: text must be a string, not int"):
         Dialogue.from_texts(["Hi!", 3])  # type: ignore[list-item]
+
+
+def test_the_table_of_the_docs_is_the_table_of_the_code() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "formats.md").read_text("utf-8")
+    rows = {
+        what: set(re.findall(r"`(\w+)`", names.rpartition(":")[2]))
+        for names, what in re.findall(r"^\| (.+?) \| (.+?) \|$", page, re.MULTILINE)
+    }
+    assert rows["the user"] == {name for name, role in ROLES.items() if role == "user"}
+    systems = {name for name, role in ROLES.items() if role == "system"}
+    assert rows["left out, counted in the metadata as `tool_messages`"] == TOOLS
+    named = re.search(r"^\| (`assistant`.+?) \| the system \|$", page, re.MULTILINE)
+    assert named is not None
+    assert {*re.findall(r"`(\w+)`", named[1]), "system"} == systems
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    assert doctest.testmod(causerie.dialogue).failed == 0
