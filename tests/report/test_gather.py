@@ -104,12 +104,16 @@ def test_a_response_is_shown_with_percentile_references_and_explanation() -> Non
     assert shown[1]["explanation"] == {"why": ["inf", [1, None]]}
 
 
-def test_sides_follow_roles_and_otherwise_the_opener_is_the_user() -> None:
-    unknown = talk("d", "x")
-    roles = Dialogue("e", (Turn("bot", "hi", "system"), Turn("ann", "hello", "user")))
-    shown = data(Gathered.of([(unknown, {}), (roles, {})], [UP]))["dialogues"]
-    assert [turn["side"] for turn in shown[0]["turns"]] == ["user", "system", "user"]
-    assert [turn["side"] for turn in shown[1]["turns"]] == ["system", "user"]
+def test_sides_are_the_roles_that_scoring_sees() -> None:
+    """Where roles are unknown, whoever speaks last is the system, here and in the metrics."""
+    unknown = Dialogue.from_texts(["hi", "hello", "bye"], speakers=("ann", "bob"))
+    roles = Dialogue("e", (Turn("ann", "hi", "system"), Turn("bob", "hello", "user")))
+    named = talk("d", "x")
+    shown = data(Gathered.of([(d, {}) for d in (unknown, roles, named)], [UP]))["dialogues"]
+    sides = [[turn["side"] for turn in dialogue["turns"]] for dialogue in shown]
+    assert sides == [["system", "user", "system"], ["system", "user"], ["user", "system", "user"]]
+    last = unknown.exchanges()[-1]
+    assert sides[0] == [last.role_of(turn) for turn in unknown.turns]
 
 
 @given(st.text(), st.text())

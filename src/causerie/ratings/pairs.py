@@ -13,7 +13,6 @@ from statistics import fmean
 
 from causerie.dialogue import Dialogue, Exchange, Role, Turn
 from causerie.errors import CauserieError
-from causerie.io.records import ROLES
 
 
 def paired(dialogue: Dialogue, system: str | None = None) -> Dialogue:
@@ -23,7 +22,7 @@ def paired(dialogue: Dialogue, system: str | None = None) -> Dialogue:
     has its role then. A joined turn has the texts of its parts, all their references, and the
     mean of each of their numbers.
     """
-    runs = groupby(dialogue.turns, key=lambda turn: _role(turn, system))
+    runs = groupby(dialogue.turns, key=lambda turn: _role(dialogue, turn, system))
     return replace(dialogue, turns=tuple(_joined(list(run), role) for role, run in runs))
 
 
@@ -105,14 +104,11 @@ def _averages(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(turn[name] for turn in turns if name in turn) for name in names}
 
 
-def _role(turn: Turn, system: str | None) -> Role:
+def _role(dialogue: Dialogue, turn: Turn, system: str | None) -> Role:
     """The turn's role; a rating is of the system, so who that is may not be guessed."""
-    role = turn.role or ROLES.get(turn.speaker.lower())
-    if role is not None:
-        return role
-    if system is None:
+    if turn.role is None and system is None:
         raise CauserieError(
             f"speaker {turn.speaker!r} may be the user or the system: "
             "give roles, or --system SPEAKER"
         )
-    return "system" if turn.speaker == system else "user"
+    return dialogue.role_of(turn, system)

@@ -132,7 +132,7 @@ class Scorer:
             return [record]
         if isinstance(record, Dialogue):
             return list(record.exchanges(speaker))
-        return [record] if record.dialogue.is_by(record.response, speaker) else []
+        return [record] if record.turn in record.dialogue.turns_by(speaker) else []
 
     def batches(
         self, records: Iterable[Dialogue | Exchange], *, explain: bool = False
