@@ -21,10 +21,10 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from causerie.progress import Progress
+from causerie.scoring import Run, Summary, Watcher
 from causerie.text.obscenity import mask
 
 if TYPE_CHECKING:
-    from causerie.scoring import Run, Summary, Watcher
     from typing_extensions import Self
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
