@@ -172,7 +172,7 @@ class RatingPredictor:
         return Artifact(
             metric=NAME,
             backbone="features",
-            backbone_sha256=_digest(extractor),
+            backbone_sha256=digest_of(extractor),
             options={
                 "model": options.model,
                 "features": list(extractor.names),
@@ -228,7 +228,7 @@ class RatingPredictor:
                 model.load(artifact.part(target))
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise damaged(f"of {NAME}", error) from error
-        if _digest(extractor) != artifact.backbone_sha256:
+        if digest_of(extractor) != artifact.backbone_sha256:
             raise CauserieError(
                 "these ratings were fitted on features of other weights, or by another version of "
                 "causerie: fit them again with `causerie ratings fit`, or give the --encoder and "
@@ -238,7 +238,8 @@ class RatingPredictor:
         return cls(preparation, models, options)
 
 
-def _digest(extractor: Extractor) -> str:
+def digest_of(extractor: Extractor) -> str:
+    """Return the digest of all that decides features, which a predictor is saved with."""
     return hashlib.sha256(extractor.signature.encode()).hexdigest()
 
 
