@@ -572,8 +572,10 @@ def test_the_commands(
     assert all(1 <= row["predicted"] <= 5 and 0 <= row["low"] <= 1 for row in rows)
     table = run(
         "evaluate", str(log_file), "--models", "mean,mlp,cf-lstm", "--seeds", "1",
-        *features, *small, *kept,
+        *features, *small, *kept, "--out", str(tmp_path / "models.json"),
     )  # fmt: skip
+    written = json.loads((tmp_path / "models.json").read_text())
+    assert [row[0] for row in written[0]["rows"]] == ["mean", "mlp", "cf-lstm"]
     assert "| mean | – | – | – |" in table
     assert "| mean | 25% | 0.500" in table
     assert "| cf-lstm | original treatments | inverted |" in table

@@ -202,7 +202,7 @@ def evaluate(
     refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write it as Markdown."),
+        typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
     ] = None,
 ) -> None:
     """Cross-validate models on a rated log: the paper's tables 2 and 3.
@@ -210,13 +210,15 @@ def evaluate(
     Example: `causerie ratings evaluate log.jsonl --models mean,length,mlp,cf-lstm`
     """
     from causerie.cli.console import Display, say
-    from causerie.io import write_whole
     from causerie.ratings.evaluate import FOLDED
     from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions
-    from causerie.ratings.report import evaluation_markdown
+    from causerie.ratings.report import evaluation_markdown, evaluation_tables
+    from causerie.render.tables import check_suffix, write_tables
 
+    if out:
+        check_suffix(out)
     if by not in FOLDED:
         raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
     check_models(names_in(models))
@@ -231,7 +233,7 @@ def evaluate(
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
     if out:
-        write_whole(out, text)
+        write_tables(out, *evaluation_tables(found), text=text)
         say(f"wrote {out}")
 
 
