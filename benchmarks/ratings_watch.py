@@ -23,6 +23,7 @@ from causerie.ratings.log import read_log
 from causerie.ratings.monitor import RatingMonitor
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.predictor import RatingPredictor
+from causerie.render.tables import Table, markdown_table
 from causerie.scoring.scorer import Batch, Scorer
 from causerie.scoring.store import Item
 
