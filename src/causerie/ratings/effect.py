@@ -31,13 +31,13 @@ FOLDS = 5
 CLIP = 0.02
 """Propensities are kept this far from 1; how many had to be is reported."""
 LEVEL = 0.95
-"""Of intervals."""
+"""Confidence level of intervals."""
 PENALTY = 1.0
-"""Of squared weights, for standardised covariates."""
+"""Penalty of squared weights, for standardised covariates."""
 STEPS, SMALLEST = 100, 1e-6
-"""Of Newton's method: how many at most, and when it is done."""
+"""Newton's method: how many steps at most, and the size at which it is done."""
 REPEATS = 20
-"""Of everything that is drawn at random."""
+"""How often everything that is random is drawn."""
 PLACEBO, CAUSE, SUBSETS = "placebo signals", "random common causes", "subsets"
 EXPECTED = {
     PLACEBO: "intervals that hold 0 when signals fire at random, at least 80%",
@@ -49,13 +49,13 @@ ANY = "any signal"
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """By how much a signal changed the ratings of those who gave it, on average (ATT)."""
+    """What a signal changed in the ratings of those who gave it, on average (ATT)."""
 
     estimate: float
     error: float
     """Standard error."""
     low: float
-    """Of the 95% interval."""
+    """Lower end of the 95% interval."""
     high: float
     naive: float
     """The plain difference of mean ratings, of dialogues with the signal and without."""
@@ -63,7 +63,7 @@ class Effect:
     """Dialogues whose first signal it was."""
     dialogues: int
     propensities: Array
-    """Of the signal, for each landmark, by models that had not seen its user."""
+    """Probability of the signal at each landmark, by models that had not seen its user."""
     treated: NDArray[np.bool_]
     """The landmarks at which it fired."""
     clipped: int
@@ -103,7 +103,7 @@ def doubly_robust(study: Study, seed: int = 0) -> Effect:
 
 
 def estimated(study: Study, seed: int = 0) -> Effect:
-    """The same however few users there are."""
+    """Estimate it however few users there are."""
     treated, y = study.treated, study.ratings
     propensity, without = np.empty(len(y)), np.empty(len(y))
     fold, x = _folds(study, seed), _standard(study.covariates)
@@ -189,7 +189,7 @@ def logistic(x: Array, treated: NDArray[np.bool_], start: Array | None = None) -
 
 
 def _design(x: Array) -> tuple[Array, Array]:
-    """With a column for the intercept, and the penalty of each weight."""
+    """Return covariates with a column for the intercept, and the penalty of each weight."""
     penalty = np.full(x.shape[1] + 1, PENALTY)
     penalty[0] = 0.0
     return np.column_stack([np.ones(len(x)), x]), penalty
@@ -304,7 +304,7 @@ class EffectReport:
     too_few: dict[str, str]
     """Signals without an effect, and why."""
     refutations: dict[str, list[Refutation]]
-    """Of each effect."""
+    """What was tried, by effect."""
 
 
 def effects_of(log: MeasuredLog, seed: int = 0, watch: Watch = ignore) -> EffectReport:

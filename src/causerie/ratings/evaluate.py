@@ -85,7 +85,7 @@ class Warnings:
     seen: float
     """Share of its turn pairs."""
     auc: float
-    """Within a fold, averaged over the folds that have both low ratings and others."""
+    """Area under the ROC curve within a fold, averaged over folds with both low ratings and others."""
     brier: float
     """Mean squared error of the probability."""
     caught: float
@@ -118,11 +118,11 @@ class Quality:
     five: float
     """Accuracy of the class."""
     heads: HeadsEffect | None
-    """Of a model that tells two treatments apart."""
+    """The effect that a model which tells two treatments apart implies."""
     inverted: Correlations | None
-    """Of its predictions with all treatments inverted."""
+    """Correlations of its predictions with all treatments inverted."""
     warnings: tuple[Warnings, ...]
-    """When so much was `SEEN`."""
+    """One for each share that was `SEEN`."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def quality_of(
 def heads_effect(
     outcomes: NDArray[np.float64], treatments: NDArray[np.int64], ratings: NDArray[np.float64]
 ) -> HeadsEffect:
-    """From outcomes under no treatment and under one, (dialogues, 2)."""
+    """Return the effect that outcomes under no treatment and under one, (dialogues, 2), imply."""
     if outcomes.shape[1] != 2:
         raise CauserieError("the difference of heads is between two: fit a cf-lstm of two")
     without, under = outcomes.T

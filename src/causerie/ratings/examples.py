@@ -50,7 +50,7 @@ class Treatments:
 
     @property
     def count(self) -> int:
-        """Of treatments, with that of no signal."""
+        """How many treatments there are, with that of no signal."""
         return len(self.groups) + 1
 
     def of_pairs(self, probabilities: Floats) -> NDArray[np.int64]:
@@ -122,11 +122,11 @@ class Example:
     features: Floats
     """Z-scores, one row per pair."""
     treatments: NDArray[np.int64]
-    """Of each pair."""
+    """The treatment of each pair."""
     texts: tuple[str, ...]
     """What was said, in order, one per pair: for the model that reads text."""
     rating: float = float("nan")
-    """On the scale from 1 to 5; nan if unknown."""
+    """The rating from 1 to 5; nan if unknown."""
 
     @property
     def treatment(self) -> int:

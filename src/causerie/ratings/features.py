@@ -66,7 +66,7 @@ class Group(ABC):
     name: str
     features: tuple[Feature, ...]
     version: ClassVar[int] = 1
-    """To be raised whenever the code gives other values."""
+    """Raise it whenever the code gives other values."""
 
     @property
     def signature(self) -> str:

@@ -19,7 +19,7 @@ LOWEST, HIGHEST = 1.0, 5.0
 LOW = 3.0
 """A rating below it is low."""
 LEAST_PAIRS = 3
-"""As in the paper; `ReadOptions.least_pairs` says otherwise."""
+"""The paper's limit; `ReadOptions.least_pairs` says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class RatedDialogue:
     dialogue: Dialogue
     pairs: tuple[TurnPair, ...]
     rating: float | None
-    """On the scale from 1 to 5."""
+    """The rating from 1 to 5."""
     day: date | None
     bot: str | None
     user: str | None = None
@@ -41,7 +41,7 @@ class ReadOptions:
     """What a log means, and what of it is wanted."""
 
     scale: tuple[float, float] | None = None
-    """Of the ratings; None: what each record says in `rating_scale`, or 1 to 5."""
+    """Lowest and highest rating; None: what each record says in `rating_scale`, or 1 to 5."""
     system: str | None = None
     """The speaker who is the system, where neither roles nor names tell."""
     least_pairs: int = LEAST_PAIRS
@@ -96,7 +96,7 @@ class Skipped:
 def usable(
     paths: Sequence[str | Path], options: ReadOptions, skipped: Skipped
 ) -> Iterator[RatedDialogue]:
-    """The same as they are read, for logs of any length; the others are counted in `skipped`."""
+    """Yield them as they are read, for logs of any length; the others are counted in `skipped`."""
     found = False
     for path in paths:
         for record in read(path):

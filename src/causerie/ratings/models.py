@@ -48,9 +48,9 @@ class ModelConfig:
     """How models are built and fitted."""
 
     width: int = 32
-    """Of the representation of a dialogue."""
+    """Width of the representation of a dialogue."""
     head: int = 16
-    """Of the hidden layer of a head."""
+    """Width of the hidden layer of a head."""
     dropout: float = 0.2
     wasserstein: float = 0.1
     """Weight of the distance between treatments (λ); the paper's is 1."""
@@ -91,7 +91,7 @@ class RatingModel(ABC):
         """Predictions under every treatment: (examples, heads)."""
 
     def predict(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        """Under the treatment that each had."""
+        """Predict each under the treatment that it had."""
         outcomes = self.outcomes(examples)
         had = [one.treatment if self.heads > 1 else 0 for one in examples]
         found: NDArray[np.float64] = outcomes[np.arange(len(examples)), had]
@@ -247,7 +247,7 @@ class Neural(RatingModel):
             run_loop(task, loop, Path(folder))
 
     def threads(self) -> AbstractContextManager[None]:
-        """How many threads fit it."""
+        """Return a context with as many threads as it is fitted with."""
         return one_thread()
 
     def error(self, examples: Sequence[Example]) -> float:
@@ -348,7 +348,7 @@ class Transformer(Neural):
         return TextBody(LearnedVectors(encoder, encoder.pooling), *shape, encoder.model)
 
     def threads(self) -> AbstractContextManager[None]:
-        """As many as there are: the encoder is no small network."""
+        """Leave them as they are: the encoder is no small network."""
         return nullcontext()
 
 

@@ -25,14 +25,14 @@ class Reading:
     turn: int
     """0-based number of the turn."""
     rating: float
-    """As the conversation would be rated if it ended here."""
+    """What the conversation would be rated if it ended here."""
     low: float
     """Probability that the final rating is low."""
     signals: tuple[str, ...]
     """That this turn fired."""
     alarm: bool
     seconds: float
-    """To measure the features of the new turn, and to predict."""
+    """How long it took to measure the new turn and to predict."""
     feature_seconds: float
 
 

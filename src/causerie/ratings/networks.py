@@ -33,7 +33,7 @@ ENCODER_RATE = 0.01
 
 
 class Target(ABC):
-    """From a network's outputs to a prediction, and what a wrong one costs."""
+    """What a network's outputs predict, and what a wrong prediction costs."""
 
     name: ClassVar[str]
     outputs: ClassVar[int]
@@ -121,7 +121,7 @@ class Batch:
     features: Tensor
     """(rows, pairs, features), padded at the end."""
     lengths: Tensor
-    """Of the dialogues in pairs; packing wants them on the CPU."""
+    """Pairs of each dialogue; packing wants them on the CPU."""
     summaries: Tensor
     treatments: Tensor
     ratings: Tensor
@@ -144,7 +144,7 @@ class Body(nn.Module):
     """Turns a batch of dialogues into vectors."""
 
     width: int
-    """Of the vectors."""
+    """Width of the vectors."""
 
 
 class Summarised(Body):

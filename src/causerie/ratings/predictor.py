@@ -60,7 +60,7 @@ class Prediction:
 
 
 class Preparation:
-    """From raw features to examples, with the statistics of the fitted log."""
+    """Turns raw features into examples, with the statistics of the fitted log."""
 
     def __init__(
         self, extractor: Extractor, standardizer: Standardizer, treatments: Treatments
@@ -107,7 +107,7 @@ class RatingPredictor:
     def predict_raw(
         self, dialogues: Sequence[Sequence[TurnPair]], raw: Sequence[Floats]
     ) -> list[Prediction]:
-        """The same where features have been measured."""
+        """Predict where features have been measured."""
         examples = [
             self.preparation.example(pairs, rows)
             for pairs, rows in zip(dialogues, raw, strict=True)
