@@ -38,6 +38,7 @@ def run_causerie(*words: object, stdin: str = "") -> CompletedProcess[str]:
     return CompletedProcess(arguments, status, shown, said)
 
 
+_COMMAND = "from causerie.cli import main; main()"
 _SIGNALLED = """
 import signal, sys
 number, place, left = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -48,23 +49,26 @@ def watch(event, arguments):
         left -= 1
         if left == 0:
             signal.raise_signal(number)
-from causerie.cli import main
 # a shell's background jobs, and so these tests in one, have the signal ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.addaudithook(watch)
-main()
 """
 
 
 def ended_by(
-    number: signal.Signals, words: Sequence[object], touched: Path, times: int = 1
+    number: signal.Signals,
+    words: Sequence[object],
+    touched: Path,
+    times: int,
+    code: str = _COMMAND,
 ) -> CompletedProcess[str]:
     """`causerie WORDS` in a process that gets a signal when it touches a path, or what is in it.
 
-    That is when it is about to open, rename or remove it for the so-manieth time: a moment that
-    is the same on every machine, however busy.
+    The signal comes when it is about to open, rename or remove a file there, `times` counted from
+    1: a moment that is the same on every machine, however busy. Other code may stand in for the
+    command.
     """
-    code = [sys.executable, "-c", _SIGNALLED, int(number), touched, times]
+    program = [sys.executable, "-c", _SIGNALLED + code, int(number), touched, times]
     return subprocess.run(
-        [str(word) for word in (*code, *words)], capture_output=True, text=True, check=False
+        [str(word) for word in (*program, *words)], capture_output=True, text=True, check=False
     )
