@@ -13,7 +13,7 @@ import pytest
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
-from causerie.io import Rejected, check_inputs, parse_columns, read, records_of
+from causerie.io import Rejected, check_inputs, parse_columns, read, read_turn, records_of
 
 MESSAGES = [
     {"role": "system", "content": "Be kind."},
@@ -203,3 +203,15 @@ def test_inputs_are_checked_before_anything_is_loaded(tmp_path: Path) -> None:
         check_inputs([path], out=tmp_path / "out.xlsx")
     with pytest.raises(CauserieError, match="check"):
         check_inputs(["a\0b"])
+
+
+def test_a_turn_in_a_line_of_json() -> None:
+    assert read_turn('{"speaker": "A", "text": "hi"}') == Turn("A", "hi")
+    assert read_turn('{"role": "assistant", "content": "hi"}') == Turn("assistant", "hi", "system")
+    for line, why in [
+        ('{"role": "tool", "content": "{}"}', "a message of a tool, or of the background"),
+        ("[]", "must be an object, not list"),
+        ("{", "not valid JSON"),
+    ]:
+        with pytest.raises(CauserieError, match=f"no turn: {why}"):
+            read_turn(line)
