@@ -85,7 +85,7 @@ class Warnings:
     seen: float
     """Share of its turn pairs."""
     auc: float
-    """Area under the ROC curve within a fold, averaged over folds with both low ratings and others."""
+    """Area under the ROC curve in a fold, averaged over folds with both low and other ratings."""
     brier: float
     """Mean squared error of the probability."""
     caught: float
