@@ -77,7 +77,7 @@ def fit(
     Example: `causerie ratings fit log.jsonl --out my-ratings --without quality_control=fail`
     """
     from causerie.cli.console import Display, say
-    from causerie.models.artifact import check_place, is_artifact
+    from causerie.models.artifact import check_place
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.log import LEAST_PAIRS
@@ -86,9 +86,7 @@ def fit(
     from causerie.ratings.report import evaluation_markdown, predictor_card
 
     out = out.resolve()
-    check_place(out)
-    if is_artifact(out) and not force:
-        raise CauserieError(f"{out} is an artifact already: add --force to replace it")
+    check_place(out, replace=force)
     check_models([model])
     config = configure(ModelConfig, set_ or [], {"seed": seed})
     chosen = FitOptions(model, config=config)
