@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from causerie.dialogue import Dialogue
+from causerie.engines import Engines
 from causerie.io import read
 from causerie.scoring import Batch, Plan, Scorer
 
@@ -30,11 +31,16 @@ def is_slow(case: dict[str, Any]) -> bool:
     return str(case["metrics"]).startswith(LIKELIHOODS)
 
 
+@pytest.fixture(scope="module")
+def engines(default_models: object) -> Engines:
+    return Engines()
+
+
 @pytest.mark.default_models
 @pytest.mark.parametrize(
     "case", CASES, ids=[f"{c['input']}-{c['level']}-{c['metrics'][:24]}" for c in CASES]
 )
-def test_equal_to_what_was_scored_before(case: dict[str, Any], default_models: object) -> None:
+def test_equal_to_what_was_scored_before(case: dict[str, Any], engines: Engines) -> None:
     wanted = case["dialogues"] or list(dict.fromkeys(name for name, _ in case["rows"]))
     if is_slow(case):
         wanted = wanted[:FEW]
@@ -44,7 +50,7 @@ def test_equal_to_what_was_scored_before(case: dict[str, Any], default_models: o
         if isinstance(record, Dialogue) and record.id in wanted
     ]
     plan = Plan.of(case["metrics"], level=case["level"], speaker=case["speaker"])
-    batch = Batch.joined(plan, Scorer(plan).batches(records))
+    batch = Batch.joined(plan, Scorer(plan, engines=engines).batches(records))
     places = [place for place, (name, _) in enumerate(case["rows"]) if name in wanted]
     assert len(batch) == len(places)
     tolerance = 1e-4 if is_slow(case) else 1e-5
