@@ -9,11 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import tiny
 
 if TYPE_CHECKING:
     from causerie.models import Store
+
+# One machine is slower than the other, and none may find what another does not: no deadlines, and
+# the same examples everywhere. Other examples each time: pytest --hypothesis-profile=explore
+settings.register_profile(
+    "causerie",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("explore", settings.get_profile("causerie"), derandomize=False)
+settings.load_profile("causerie")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 from numpy.typing import NDArray
@@ -346,7 +346,7 @@ number = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.data())
 def test_anything_gives_numbers_or_reasons(data: st.DataObject) -> None:
     """No exception, no warning, no NaN; and the whole result goes to JSON and back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from causerie.metrics.causalscore.discovery import DiscoveryTest
 from causerie.metrics.causalscore.questions import Question
 from causerie.metrics.trained import TrainingRun
 from causerie.training.annotated import AnnotatedCorpus
+from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "metrics" / "causalscore"))
 from annotated_talks import write_annotations
@@ -75,14 +75,14 @@ def test_every_file_and_all_of_them(engines: Engines, artifact: Path, files: lis
 
 
 def command(tiny_bert: Path, *more: str) -> list[str]:
-    words = [sys.executable, "-m", "causerie", "bench", "causes", "--offline", "--threads", "1"]
+    words = ["bench", "causes", "--offline", "--threads", "1"]
     return [*words, "--encoder", str(tiny_bert), *more]
 
 
 def test_the_command(artifact: Path, files: list[Path], tiny_bert: Path, tmp_path: Path) -> None:
     words = [word for file in files for word in ("--annotations", str(file))]
     words += ["--metric", f"{artifact}:history=3", "--out", str(tmp_path / "causes.md")]
-    done = subprocess.run(command(tiny_bert, *words), capture_output=True, text=True)
+    done = run_causerie(*command(tiny_bert, *words))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "causes.md").read_text() in done.stdout
     assert "| b | C_cond |" in done.stdout
@@ -100,7 +100,7 @@ def test_wrong_commands_are_one_sentence(
     artifact: Path, files: list[Path], tiny_bert: Path, more: list[str], message: str
 ) -> None:
     words = command(tiny_bert, "--annotations", str(files[0]), "--metric", str(artifact), *more)
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = run_causerie(*words)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

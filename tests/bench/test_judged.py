@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.bench.judged import read_attack, read_judged, set_name
@@ -299,7 +299,7 @@ fields = st.sampled_from(["id", "level", "context", "response", "reference", "re
 more = st.sampled_from(["system", "ratings", "a", "b", "judgements", "dialog_id", "answer"])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(st.dictionaries(fields | more, json_values, max_size=8), st.sampled_from(["turn", "pair"]))
 def test_no_record_stops_the_reading(tmp_path: Path, changes: dict[str, Any], level: str) -> None:
     good = record() if level == "turn" else pair("x", "y", ("p", "q"))

@@ -114,7 +114,7 @@ def test_only_the_page_s_own_script_and_style_may_run() -> None:
     assert len(json.loads(data)) == 3
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.text(min_size=1), st.text())
 def test_any_text_keeps_the_page_well_formed(first: str, last: str) -> None:
     reader = Reader(build_page(hostile_run((first, last), SMALL)))

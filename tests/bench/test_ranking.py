@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.base import Metric, Score, Scores
 from causerie.training.candidates import corpus_items, ranking_items
 from causerie.training.corpus import Corpus
+from terminal import run_causerie
 
 
 class Alike(Metric):
@@ -111,17 +110,13 @@ def test_candidates_are_of_the_same_file(talks: Path, tmp_path: Path) -> None:
 
 
 def test_command(talks: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "causerie", "bench", "rank", "--data", str(talks)]
-    words += ["--scores", str(tmp_path / "scores.sqlite"), "--max-items", "20"]
-    done = subprocess.run(
-        [*words, "--metrics", "overlap,length", "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-    )
+    words = ["bench", "rank", "--data", talks]
+    words += ["--scores", tmp_path / "scores.sqlite", "--max-items", "20"]
+    done = run_causerie(*words, "--metrics", "overlap,length", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (tmp_path / "out" / "ranking.md").read_text() + "\n"
     assert "| overlap |" in done.stdout
     assert (tmp_path / "out" / "ranking.svg").read_text().startswith("<svg")
-    wrong = subprocess.run([*words, "--metrics", "length:x"], capture_output=True, text=True)
+    wrong = run_causerie(*words, "--metrics", "length:x")
     assert wrong.returncode == 2
     assert "METRIC:OPTION=VALUE" in wrong.stderr

@@ -99,7 +99,7 @@ def far(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.max(np.linalg.norm(a - b, axis=-1) / np.linalg.norm(b, axis=-1)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     inputs=st.lists(
         INPUT.filter(lambda i: sum(len(t) for s in i for t in s) < 56), min_size=1, max_size=12
@@ -113,7 +113,7 @@ def test_equals_one_by_one(backbone: Backbone, inputs, budget: int, pooling: str
     assert far(vectors, np.array([plainly(backbone, i, pooling) for i in inputs])) < 1e-5
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_long_inputs_do_not_depend_on_batch_or_order(bert: Backbone, data: st.DataObject) -> None:
     segment = st.lists(TURN, min_size=0, max_size=9).map(tuple)

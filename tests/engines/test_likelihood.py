@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Turn
@@ -20,7 +20,7 @@ from causerie.errors import CauserieError
 from causerie.models import Store
 from engines.oracle import VOCABULARY, Network, agrees, load, one_by_one, path_of, seen, trees
 
-some = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=40)
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
@@ -198,7 +198,7 @@ def default_network(default_models) -> Network:
 
 @pytest.mark.default_models
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6)
 @given(tree=trees(longest=6, nodes=8), budgets=st.sets(st.integers(1, 60)), data=st.data())
 def test_default_model_equals_one_by_one_for_random_trees(default_network, tree, budgets, data):
     nodes = list(range(1, len(tree)))

@@ -40,7 +40,7 @@ def test_the_forest_holds_every_distinct_beginning_once(paths):
     assert predicted == set(paths)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(paths, st.integers(1, 80))
 def test_every_pass_finds_what_it_needs_in_the_cache(paths, budget):
     _, _, forest, _, beginnings = grow(paths)

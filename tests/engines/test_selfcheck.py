@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
@@ -90,7 +90,7 @@ def test_what_may_be_packed(make: Make, architecture: Architecture, longest: int
     assert packable(make(architecture)) == longest
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 @given(tree=trees(longest=12, nodes=12), budget=st.integers(1, 60))
 @pytest.mark.parametrize("architecture", [MISTRAL, GEMMA, NEO, MPT, BLOOM], ids=lambda a: a[0])
 def test_equals_one_by_one(make: Make, architecture: Architecture, tree: Tree, budget: int) -> None:

@@ -161,7 +161,7 @@ texts = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=texts, name=st.sampled_from(["chat", "eos"]), role=st.sampled_from(["user", "system"]))
 def test_text_is_only_text(tokenizer, text, name, role):
     made = turn_format(tokenizer, name)

@@ -29,7 +29,7 @@ pairs = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pairs, st.integers(1, 6))
 def test_hops_and_paths_equal_a_naive_search(links: list[tuple[str, str]], cap: int) -> None:
     with TemporaryDirectory() as folder:
@@ -54,7 +54,7 @@ def test_hops_and_paths_equal_a_naive_search(links: list[tuple[str, str]], cap: 
                 assert linked_pairs.issuperset(steps)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pairs, st.integers(0, 4))
 def test_rings_hold_what_is_at_that_distance(links: list[tuple[str, str]], far: int) -> None:
     with TemporaryDirectory() as folder:
@@ -81,7 +81,7 @@ edges = st.lists(
 ).filter(lambda found: any(edge.head != edge.tail for edge in found))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(edges, edges)
 def test_every_edge_stands_at_both_ends_once(first: list[Edge], second: list[Edge]) -> None:
     builder = Builder()
@@ -118,7 +118,6 @@ def test_every_edge_stands_at_both_ends_once(first: list[Edge], second: list[Edg
         assert all(np.array_equal(arrays[name], graph.arrays[name]) for name in arrays)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=5))
 def test_words_that_are_not_there(word: str) -> None:
     if word not in ("a", "b c"):
@@ -272,7 +271,7 @@ def test_damaged_graphs_are_said(tmp_path: Path, damage: str) -> None:
         Graph.open(folder)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_what_opens_can_be_used(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

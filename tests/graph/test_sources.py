@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
@@ -250,7 +250,6 @@ def naive(dialogues: list[list[set[str]]], rate: float) -> dict[frozenset[str], 
 turns = st.sets(st.sampled_from("abcdef"), max_size=3)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(turns, max_size=5), max_size=8), st.sampled_from([0.297, 0.983]))
 def test_cooccurrence_equals_the_formulas(dialogues: list[list[set[str]]], rate: float) -> None:
     found = {frozenset((e.head, e.tail)): e.weight for e in cooccurrence(dialogues, rate)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Exchange
@@ -86,19 +86,14 @@ def check(folder: Path, data: bytes, input_format: str | None) -> None:
             json.dumps(dialogue.metadata, ensure_ascii=False, allow_nan=False).encode()
 
 
-common = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-@common
+@settings(max_examples=150)
 @given(st.binary(max_size=300), formats)
 @example(b"\x1f", None)  # white space in a text, but not among bytes
 def test_arbitrary_bytes(tmp_path: Path, data: bytes, input_format: str | None) -> None:
     check(tmp_path, data, input_format)
 
 
-@common
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(TOKENS + WORDS + [b"A", b" ", b"context", b"turns"])), formats)
 def test_arbitrary_punctuation(
     tmp_path: Path, tokens: list[bytes], input_format: str | None
@@ -106,7 +101,7 @@ def test_arbitrary_punctuation(
     check(tmp_path, b"".join(tokens), input_format)
 
 
-@settings(common, max_examples=400)
+@settings(max_examples=400)
 @given(mutated(), formats)
 def test_mutated_files(tmp_path: Path, data: bytes, input_format: str | None) -> None:
     check(tmp_path, data, input_format)
@@ -124,7 +119,7 @@ KEYS = ["id", "turns", "messages", "conversations", "context", "response", "refe
 KEYS += ["metadata", "background", "features", "x"]
 
 
-@common
+@settings(max_examples=150)
 @given(st.lists(st.dictionaries(st.sampled_from(KEYS), json_values), min_size=1, max_size=3))
 def test_any_json_in_any_field(tmp_path: Path, records: list[dict[str, object]]) -> None:
     lines = [json.dumps(record).encode() for record in records]
@@ -132,7 +127,7 @@ def test_any_json_in_any_field(tmp_path: Path, records: list[dict[str, object]])
     check(tmp_path, b"[" + b",".join(lines) + b"]", "json")
 
 
-@settings(common, max_examples=100)
+@settings(max_examples=100)
 @given(mutated())
 def test_good_lines_survive_a_bad_neighbour(tmp_path: Path, data: bytes) -> None:
     good = b'{"id": "good", "turns": [{"speaker": "A", "text": "hi"}]}'

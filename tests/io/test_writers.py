@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
@@ -48,9 +48,7 @@ rows = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(table=st.lists(rows, max_size=4))
 def test_round_trip(tmp_path: Path, suffix: str, table: list[dict[str, object]]) -> None:
     path = tmp_path / f"out{suffix}"

@@ -104,7 +104,7 @@ def run(environment: dict[str, str], code: str, *arguments: object) -> dict[str,
         capture_output=True,
         text=True,
         env=environment,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     noise = [line for line in done.stderr.splitlines() if not line.startswith("causerie: ")]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
@@ -150,9 +150,7 @@ def test_from_a_wheel_a_folder_or_nothing_usable(store: Store, shelf: Shelf) -> 
         assert "package small-weights==1.0" in message
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_damage_is_found_named_and_repaired(
     store: Store, shelf: Shelf, data: st.DataObject
@@ -219,7 +217,7 @@ def start_pull(store: Store, shelf: Shelf) -> subprocess.Popen[bytes]:
 
 def test_concurrent_pulls_are_safe(store: Store, shelf: Shelf) -> None:
     pulls = [start_pull(store, shelf) for _ in range(3)]
-    assert [pull.wait(timeout=60) for pull in pulls] == [0, 0, 0]
+    assert [pull.wait(timeout=600) for pull in pulls] == [0, 0, 0]
     assert contents(store.folder) == {f"small/{name}": data for name, data in FILES.items()}
 
 
@@ -242,5 +240,5 @@ def test_a_pull_killed_at_any_moment_leaves_nothing_half_done(store: Store, shel
             store.verify("small")
             break
     assert interrupted
-    assert start_pull(store, shelf).wait(timeout=60) == 0
+    assert start_pull(store, shelf).wait(timeout=600) == 0
     assert contents(store.folder) == {f"small/{name}": data for name, data in files.items()}

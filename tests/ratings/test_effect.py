@@ -380,7 +380,7 @@ dialogues = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(dialogues)
 def test_what_follows_a_signal_decides_nothing(log: list[list[tuple[int, str]]]) -> None:
     known = [observed(*zip(*pairs, strict=True)) for pairs in [*log, [(0, "a")]]]

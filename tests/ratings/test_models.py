@@ -58,7 +58,7 @@ def transport(cost: np.ndarray) -> float:
     return float(solved.fun)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
 def test_wasserstein_against_linear_programming(n: int, m: int, seed: int) -> None:
     torch.manual_seed(seed)
@@ -138,7 +138,7 @@ def test_targets_by_hand() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 8), st.integers(0, 9))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_batches_have_every_treatment_and_every_example(
     count: int, batches: int, seed: int
 ) -> None:
@@ -269,7 +269,7 @@ def test_masked_prefixes_are_as_often_low_as_dialogues_that_begin_so(low_if_fire
 
 
 @given(st.integers(8, 60), st.integers(0, 9))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_split_has_every_dialogue_once_and_every_treatment_on_either_side(
     count: int, seed: int
 ) -> None:

@@ -191,7 +191,7 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
 
     def arcs(expected: int) -> list[Any]:
         # `toggle` is told after the click
-        WebDriverWait(browser, 5).until(
+        WebDriverWait(browser, 120).until(
             lambda b: len(b.find_elements(By.CSS_SELECTOR, ".arcs path")) == expected
         )
         return browser.find_elements(By.CSS_SELECTOR, ".arcs path")
@@ -233,7 +233,7 @@ def test_topic_graphs_are_drawn(browser: webdriver.Chrome, tmp_path: Path) -> No
     write_report(path, [(Dialogue("talk", turns), rows)], COLUMNS[:1], title="T", signature="s")
     browser.get(path.as_uri())
     browser.find_element(By.CSS_SELECTOR, "details.scores summary").send_keys(Keys.ENTER)
-    WebDriverWait(browser, 5).until(lambda b: b.find_elements(By.CSS_SELECTOR, "svg.topics"))
+    WebDriverWait(browser, 120).until(lambda b: b.find_elements(By.CSS_SELECTOR, "svg.topics"))
     shown = [e.get_attribute("textContent") for e in browser.find_elements(
         By.CSS_SELECTOR, "svg.topics text"
     )]  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
@@ -66,7 +66,6 @@ texts = st.lists(st.tuples(words, kinds), max_size=12).map(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(texts, max_size=6))
 def test_equals_the_formula(corpus: list[str]) -> None:
     tagged = [[piece.split("/") for piece in text.split()] for text in corpus]
@@ -149,7 +148,6 @@ def test_texts_without_keywords(text: str) -> None:
     assert KeywordExtractor(Frequencies(1000, {})).extract([text]) == [()]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=5))
 def test_any_text_gives_keywords_or_none(several: list[str]) -> None:
     found = KeywordExtractor(Frequencies(1000, {})).extract(several)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Turn
@@ -78,7 +78,6 @@ def test_dialogues_that_share_an_exchange_are_left_out() -> None:
     assert len(Corpus(((said("Thanks.", "You are welcome."),),)).without(common)) == 1
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.integers(1, 9), st.integers(0, 5))
 def test_batches_are_of_one_source_and_the_same_whenever_asked(
     sizes: list[int], size: int, seed: int

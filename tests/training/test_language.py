@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,7 @@ from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
 from causerie.training.language import LanguageConfig, LanguageModelling, row
+from terminal import run_causerie
 
 TOPICS = ("hiking", "music", "pizza", "weather", "film", "guitar", "lake", "book")
 
@@ -174,12 +173,12 @@ def test_settings_are_checked(settings: dict[str, object], message: str) -> None
 
 def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Path) -> None:
     write(tmp_path / "talks.jsonl", 60, seed=1)
-    words = [sys.executable, "-m", "causerie", "train", "lm", "--offline", "--threads", "1"]
+    words = ["train", "lm", "--offline", "--threads", "1"]
     words += ["--lm", str(tiny_llama), "--data", str(tmp_path / "talks.jsonl")]
     words += ["--out", str(tmp_path / "mine"), "--licence", "public domain"]
     for setting in ("rank=4", "layers=1", "epochs=4", "learning_rate=1e-2", "batch=4"):
         words += ["--set", setting]
-    done = subprocess.run([*words, "--set", "turn_format=eos"], capture_output=True, text=True)
+    done = run_causerie(*words, "--set", "turn_format=eos")
     assert done.returncode == 0, done.stderr
     artifact = load_artifact(str(tmp_path / "mine"), "lm")
     assert "tuned minus stock (eos)" in artifact.card
@@ -193,7 +192,7 @@ def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Pa
     assert artifact.sha256[:12] in engines.likelihood.signature
     assert f"--lm {tiny_llama.name}" in artifact.card
     words[words.index("--lm") + 1] = str(tmp_path / "mine")
-    again = subprocess.run(words, capture_output=True, text=True)
+    again = run_causerie(*words)
     assert again.returncode == 2
     assert "--lm is tuned already" in again.stderr
     assert all("layers.1" in name for name in artifact.network)

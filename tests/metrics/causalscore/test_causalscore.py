@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import causerie
@@ -33,6 +33,7 @@ from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import auc
 from causerie.training.annotated import AnnotatedCorpus
+from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
 from annotated_talks import write_annotations, write_dialogues
@@ -228,9 +229,7 @@ def test_order_and_company_do_not_matter(metric: CausalScore, exchanges: list[Ex
     np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
-@settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=8))
 def test_any_text_has_a_score(metric: CausalScore, texts: list[str]) -> None:
     (value,) = values(metric, [exchange_of(*texts)])
@@ -348,8 +347,8 @@ def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
     settings = "interaction=towers tuning=frozen pooling=mean width=16 dropout=0.0 history=5"
     settings += " batch=16 epochs=6 learning_rate=1e-2 rounds=2 curve=2 exchanges=2 confidence=0.5"
     sets = [word for setting in settings.split() for word in ("--set", setting)]
-    words = [sys.executable, "-m", "causerie", "train", "causalscore", "--offline"]
-    words += ["--threads", "1", "--encoder", str(tiny_bert), *sets]
+    words = ["train", "causalscore", "--offline", "--threads", "1"]
+    words += ["--encoder", str(tiny_bert), *sets]
     words += ["--annotations", str(folder / "train.jsonl")]
     return [*words, "--unlabelled", str(folder / "unlabelled.jsonl"), *more]
 
@@ -361,7 +360,7 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     write_annotations(tmp_path / "train.jsonl", 80, seed=1)
     write_dialogues(tmp_path / "unlabelled.jsonl", 40, seed=2)
     whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
-    done = subprocess.run(whole, capture_output=True, text=True)
+    done = run_causerie(*whole)
     assert done.returncode == 0, done.stderr
     assert "C_cond: AUC / balanced accuracy" in done.stderr
     assert "round 1: " in done.stderr
@@ -376,15 +375,15 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
         "    if self._latest.parent.name == 'conditional-1':\n"
         "        os.kill(os.getpid(), 9)\n"
         "checkpoint.Checkpoint.save = save_and_die\n"
-        f"sys.argv = {['causerie', *broken[3:]]!r}\n"
+        f"sys.argv = {['causerie', *broken]!r}\n"
         "runpy.run_module('causerie', run_name='__main__')\n"
     )
     killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
-    refused = subprocess.run(broken, capture_output=True, text=True)
+    refused = run_causerie(*broken)
     assert refused.returncode == 2
     assert "--resume" in refused.stderr
-    resumed = subprocess.run([*broken, "--resume"], capture_output=True, text=True)
+    resumed = run_causerie(*broken, "--resume")
     assert resumed.returncode == 0, resumed.stderr
 
     one, other = (load_artifact(str(tmp_path / n), "causalscore") for n in ("whole", "broken"))
@@ -412,8 +411,7 @@ def test_wrong_commands_are_one_sentence(
 ) -> None:
     write_annotations(tmp_path / "train.jsonl", 20, seed=1)
     write_dialogues(tmp_path / "unlabelled.jsonl", 4, seed=2)
-    words = [*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = run_causerie(*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -426,7 +424,6 @@ def test_what_is_learned_from_is_said(tmp_path: Path) -> None:
         (["density", "--annotations", talks], "density does not learn from annotations"),
         (["density"], "density learns from dialogues: give --data"),
     ):
-        command = [sys.executable, "-m", "causerie", "train", *words, "--out", str(tmp_path / "o")]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = run_causerie("train", *words, "--out", tmp_path / "o")
         assert done.returncode == 2
         assert message in done.stderr

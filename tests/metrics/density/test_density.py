@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import causerie
@@ -28,6 +28,7 @@ from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
+from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
 from talks import write_talks
@@ -224,9 +225,7 @@ def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> N
     np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=9))
 def test_any_text_has_a_score(metric: Density, texts: list[str]) -> None:
     dialogue = Dialogue("d", tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
@@ -315,7 +314,7 @@ def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
     settings = "interaction=towers tuning=adapter rank=2 pooling=mean width=16 attacks=0.5 batch=8"
     settings += " epochs=2 learning_rate=5e-3 warmup_steps=3 validate_every=10"
     sets = [word for setting in settings.split() for word in ("--set", setting)]
-    words = [sys.executable, "-m", "causerie", "train", "density", "--offline", "--threads", "1"]
+    words = ["train", "density", "--offline", "--threads", "1"]
     words += ["--encoder", str(tiny_bert), "--data", str(folder / "talks.jsonl"), *sets, *more]
     return words
 
@@ -326,7 +325,7 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     """A run that is killed at a checkpoint and resumed ends where an undisturbed one does."""
     write_talks(tmp_path / "talks.jsonl", 120, seed=1)
     whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
-    done = subprocess.run(whole, capture_output=True, text=True)
+    done = run_causerie(*whole)
     assert done.returncode == 0, done.stderr
     assert "R@1 of 16" in done.stderr
     assert (tmp_path / "whole.training" / "curve.svg").exists()
@@ -340,16 +339,16 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
         "    save(self, progress)\n"
         "    os.kill(os.getpid(), 9)\n"
         "checkpoint.Checkpoint.save = save_and_die\n"
-        f"sys.argv = {['causerie', *broken[3:]]!r}\n"
+        f"sys.argv = {['causerie', *broken]!r}\n"
         "runpy.run_module('causerie', run_name='__main__')\n"
     )
     killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
     assert not (tmp_path / "broken").exists()
-    refused = subprocess.run(broken, capture_output=True, text=True)
+    refused = run_causerie(*broken)
     assert refused.returncode == 2
     assert "--resume" in refused.stderr
-    resumed = subprocess.run([*broken, "--resume"], capture_output=True, text=True)
+    resumed = run_causerie(*broken, "--resume")
     assert resumed.returncode == 0, resumed.stderr
 
     one, other = (load_artifact(str(tmp_path / n), "density") for n in ("whole", "broken"))
@@ -381,8 +380,7 @@ def test_wrong_commands_are_one_sentence(
     tmp_path: Path, tiny_bert: Path, more: list[str], message: str
 ) -> None:
     write_talks(tmp_path / "talks.jsonl", 8, seed=1)
-    words = [*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = run_causerie(*command(tmp_path, tiny_bert, "--out", str(tmp_path / "out")), *more)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -390,8 +388,7 @@ def test_wrong_commands_are_one_sentence(
 
 def test_metrics_without_training_say_so(tmp_path: Path) -> None:
     write_talks(tmp_path / "talks.jsonl", 8, seed=1)
-    words = [sys.executable, "-m", "causerie", "train", "bleu", "--out", str(tmp_path / "out")]
-    words += ["--data", str(tmp_path / "talks.jsonl")]
-    done = subprocess.run(words, capture_output=True, text=True)
+    talks = tmp_path / "talks.jsonl"
+    done = run_causerie("train", "bleu", "--out", tmp_path / "out", "--data", talks)
     assert done.returncode == 2
     assert "bleu is not trained" in done.stderr

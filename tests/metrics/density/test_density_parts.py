@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.metrics.density.gaussian import Gaussian, Moments
@@ -61,7 +61,6 @@ def test_one_true_pair_alone_has_nothing_to_be_alike() -> None:
     assert torch.equal(features.grad, torch.zeros_like(features))
 
 
-@settings(deadline=None)
 @given(seeds, st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 8))
 def test_streamed_moments_equal_numpy(seed: int, sizes: list[int], width: int) -> None:
     rng = np.random.default_rng(seed)

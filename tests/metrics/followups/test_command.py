@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from causerie.metrics.followups.hypotheses import dimensions
+from terminal import run_causerie
 
 
-def run(folder, words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "causerie", *words.split()],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(words: str):
+    return run_causerie(*words.split())
 
 
 def test_score_and_explain(tiny_llama, tmp_path):
@@ -30,7 +28,7 @@ def test_score_and_explain(tiny_llama, tmp_path):
         json.dumps({"turn": {"kind": {"positive": ["Aw, thanks!"]}}})
     )
     words = "--metrics fed,cpmi,length --hypotheses own.json --explain --out out.jsonl"
-    done = run(tmp_path, f"score in.jsonl {words} --lm {tiny_llama}")
+    done = run(f"score in.jsonl {words} --lm {tiny_llama}")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     shipped = dimensions()["turn"]
@@ -57,7 +55,7 @@ def test_dialogues_with_a_toml_file(tiny_llama, tmp_path):
     (tmp_path / "in.txt").write_text("A: Hi!\nB: Tea?\nA: No.\n")
     (tmp_path / "own.toml").write_text("[dialogue.depth]\nnegative = ['We only scratch at it.']\n")
     words = "--metrics cpmi --level dialogue --hypotheses own.toml --out out.jsonl"
-    done = run(tmp_path, f"score in.txt {words} --lm {tiny_llama}")
+    done = run(f"score in.txt {words} --lm {tiny_llama}")
     assert done.returncode == 0, done.stderr
     [row] = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     for dimension in dimensions()["dialogue"]:
@@ -77,7 +75,7 @@ def test_what_is_wrong_with_hypotheses(tmp_path, metric, file, complaint):
     (tmp_path / "in.txt").write_text("A: Hi!\nB: Tea?\n")
     (tmp_path / "own.json").write_text('{"turn": {"kind": {"positive": []}}}')
     (tmp_path / "own.yaml").write_text("turn: {}")
-    done = run(tmp_path, f"score in.txt --metrics {metric} --hypotheses {file}")
+    done = run(f"score in.txt --metrics {metric} --hypotheses {file}")
     assert done.returncode == 2
     assert complaint in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny
@@ -136,9 +136,7 @@ def test_history_window(engines, sequences, metric, history):
 texts = st.text(min_size=1, max_size=12)
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(said=st.lists(st.tuples(st.sampled_from("ab"), texts), min_size=1, max_size=5))
 def test_any_text_of_any_speakers(engines, sequences, said):
     dialogue = Dialogue("d", tuple(Turn(*turn) for turn in said))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import causerie
@@ -28,6 +27,7 @@ from causerie.metrics.grade.tuples import RankingTuple, draw_tuples, read_tuples
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.corpus import Corpus
+from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_graph import exchange_of, write_talks
@@ -177,9 +177,7 @@ def test_odd_exchanges(metric: Grade) -> None:
     assert (found <= 1).all()
 
 
-@settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=4))
 def test_any_text_has_a_score(metric: Grade, texts: list[str]) -> None:
     (value,) = values(metric, [exchange_of(*texts)])
@@ -291,7 +289,7 @@ def command(folder: Path, encoder: Path, *more: str) -> list[str]:
     changed = {k: v for k, v in config.items() if v != asdict(GradeConfig())[k]}
     sets = [word for k, v in changed.items() for word in ("--set", f"{k}={v}")]
     return [
-        sys.executable, "-m", "causerie", "train", "grade", "--offline", "--threads", "1",
+        "train", "grade", "--offline", "--threads", "1",
         "--encoder", str(encoder), "--data", str(folder / "train.jsonl"),
         "--valid", str(folder / "valid.jsonl"), *sets, *more,
     ]  # fmt: skip
@@ -300,21 +298,14 @@ def command(folder: Path, encoder: Path, *more: str) -> list[str]:
 @pytest.mark.slow
 def test_train_and_score_on_the_command_line(tmp_path: Path, tiny_bert: Path) -> None:
     run_in(tmp_path, FROZEN)
-    done = subprocess.run(
-        command(tmp_path, tiny_bert, "--out", str(tmp_path / "mine")),
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = run_causerie(*command(tmp_path, tiny_bert, "--out", str(tmp_path / "mine")))
     assert done.returncode == 0, done.stderr
     assert "lexical negatives" in done.stderr
     assert load_artifact(str(tmp_path / "mine"), "grade").options["graph_sha256"]
-    scored = subprocess.run(
-        [
-            sys.executable, "-m", "causerie", "score", str(tmp_path / "valid.jsonl"), "--metrics",
-            "grade", "--set", f"grade.artifact={tmp_path / 'mine'}", "--encoder", str(tiny_bert),
-            "--offline", "--explain", "--percentiles", "--out", str(tmp_path / "s.jsonl"),
-            "--report", str(tmp_path / "report.html"),
-        ],
-        capture_output=True, text=True,
+    scored = run_causerie(
+        "score", tmp_path / "valid.jsonl", "--metrics", "grade", "--encoder", tiny_bert,
+        "--set", f"grade.artifact={tmp_path / 'mine'}", "--offline", "--explain", "--percentiles",
+        "--out", tmp_path / "s.jsonl", "--report", tmp_path / "report.html",
     )  # fmt: skip
     assert scored.returncode == 0, scored.stderr
     row = json.loads((tmp_path / "s.jsonl").open().readline())

@@ -103,7 +103,7 @@ def naive_branch(
     return np.array([elu(x) for x in v_g]), seen
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 6), st.integers(0, 10_000))
 def test_normalisation(size: int, seed: int) -> None:
     upper = np.triu(np.random.default_rng(seed).random((size, size)), 1)
@@ -149,7 +149,7 @@ def test_a_batch_of_graphs_is_what_each_is_alone(scorer: Scorer) -> None:
         np.testing.assert_allclose(attention[row, :count, :count], seen, rtol=1e-4, atol=1e-5)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.permutations(range(4)), st.integers(0, 100))
 def test_the_order_of_nodes_does_not_matter(order: list[int], seed: int) -> None:
     torch.manual_seed(seed)

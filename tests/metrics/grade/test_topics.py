@@ -91,7 +91,7 @@ def test_a_word_that_is_said_twice_is_one_topic(topics: Topics) -> None:
     assert words(topics, graph.nodes) == ["dog", "dog"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["dog", "cat", "zoo", "moon", "walk", "hm"]), max_size=4))
 def test_context_and_response_change_places(topics: Topics, said: list[str]) -> None:
     one, other = " ".join(["oh", *said[:2]]), " ".join(["ah", *said[2:]])
