@@ -244,8 +244,10 @@ def test_speakers_whose_names_say_it_have_a_role(write: Write) -> None:
     turns.append({"speaker": "bot", "text": "t", "role": "user", "time": "1"})
     turns.append({"speaker": "bot", "text": "t", "role": None})
     roles = [t.role for t in one(write(json.dumps({"turns": turns}))).turns]
-    said = ["user", "user", "system", "system", "system", None, None]
-    assert roles == [*said, "user", "system"]
+    said = ["user", "user", "system", "system", "system"]
+    assert roles == [*said, "user", "user", "user", "system"]  # who is not the system is a user
+    turns = [{"speaker": name, "text": "t"} for name in ("Robot", "A")]
+    assert [t.role for t in one(write(json.dumps({"turns": turns}))).turns] == [None, None]
 
 
 TURNS = {

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from causerie.bench.fields import read_rating
 from causerie.errors import CauserieError
-from causerie.io import appearing_whole
+from causerie.io import atomic_write
 
 Record: TypeAlias = dict[str, Any]
 Converter: TypeAlias = Callable[[Sequence[Path]], Iterator[Record]]
@@ -40,7 +40,7 @@ def convert(name: str, paths: Sequence[str | Path], out: str | Path) -> int:
         raise CauserieError(f"name the published files to make {name!r} of")
     files, out = [Path(path) for path in paths], Path(out)
     count = 0
-    with appearing_whole(out) as file:
+    with atomic_write(out) as file:
         outer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if out.suffix == ".gz" else file
         for record in _checked(name, files):
             outer.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.io.records import ROLES, text
-from causerie.io.rejected import RecordError
+from causerie.dialogue import Chat, Dialogue, Exchange, Turn, checked, read_chat
+from causerie.errors import RecordError
+from causerie.io.records import any_turn, text
 from causerie.stats import VOTES
 
 Fields: TypeAlias = Mapping[str, object]
@@ -33,19 +33,29 @@ def exchange(
     return Exchange(Dialogue(name, turns, system=system, background=background), len(context))
 
 
-def read_turn(value: object, name: str) -> Turn:
-    """A turn of a record; its text may be empty, its speaker unknown."""
-    if not isinstance(value, Mapping):
-        raise RecordError(f"{name} must be an object, not {type(value).__name__}")
-    speaker = optional_text(value, "speaker") or ""
-    said = value.get("text")
-    blank = isinstance(said, str) and not said.strip()
-    return Turn(speaker, "" if blank else text(said, f"{name} text"), ROLES.get(speaker.lower()))
+def read_context(value: object) -> Chat:
+    """The turns of a context; messages of tools and of the background are told apart."""
+    if not isinstance(value, list):
+        raise RecordError("context must be a list of turns")
+    return read_chat(value, _turn, "context turn")
+
+
+def _turn(value: object, index: int | None = None) -> Turn | str | None:
+    """A turn of a record, whose speaker may be unknown."""
+    nobody = isinstance(value, Mapping) and not (value.get("speaker") or value.get("role"))
+    if nobody and isinstance(value, Mapping) and value.get("from") is None:
+        return Turn("", checked(value.get("text"), "text"), message=index)
+    return any_turn(value, index)
 
 
 def read_response(context: tuple[Turn, ...], value: object, name: str) -> Turn:
     """A response, as an object or a bare string; unless it names its speaker, by the listener."""
-    turn = read_turn({"text": value} if isinstance(value, str) else value, name)
+    try:
+        turn = _turn({"text": value} if isinstance(value, str) else value)
+    except RecordError as bad:
+        raise RecordError(f"{name}: {bad}") from None
+    if not isinstance(turn, Turn):
+        raise RecordError(f"{name} is a message of a tool, or of the background")
     if turn.speaker or not any(t.speaker for t in context):
         return turn
     last = context[-1].speaker
@@ -67,11 +77,6 @@ def read_references(fields: Fields) -> tuple[str, ...]:
     values = given if isinstance(given, list) else [given]
     found = (optional_text({"reference": value}, "reference") for value in values)
     return tuple(dict.fromkeys(reference for reference in found if reference))
-
-
-def read_background(fields: Fields) -> tuple[str, ...]:
-    fact = optional_text(fields, "fact") or ""
-    return tuple(line.strip() for line in fact.split("\n") if line.strip())
 
 
 def optional_text(fields: Fields, name: str) -> str | None:

@@ -28,19 +28,17 @@ from causerie.bench.fields import (
     Ratings,
     exchange,
     optional_text,
-    read_background,
+    read_context,
     read_judgements,
     read_ratings,
     read_references,
     read_response,
-    read_turn,
     with_reference,
 )
 from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, RecordError
 from causerie.io.jsontext import parse_object
-from causerie.io.records import text
-from causerie.io.rejected import RecordError
+from causerie.io.records import background_of, text
 from causerie.io.sources import READ_ERRORS, open_source
 
 JudgedLevel: TypeAlias = Literal["turn", "dialogue", "pair"]
@@ -169,15 +167,16 @@ def read_attack(path: str | Path) -> AttackSet:
     clusters = _Clusters(entry)
     for line, fields in reading.records():
         try:
-            context = reading.context(line, fields.get("context"))
-            altered = fields.get("adversarial_context")
-            other = context if altered is None else reading.context(line, altered)
+            context, known = reading.context(line, fields)
+            other = context
+            if fields.get("adversarial_context") is not None:
+                other, _ = reading.context(line, fields, "adversarial_context")
             name = _name(fields, line)
             cluster = clusters.of(name, fields, context)
-            true = exchange(name, context, read_response(context, fields.get("answer"), "answer"))
-            false = exchange(
-                name, other, read_response(other, fields.get("adversarial"), "adversarial")
-            )
+            answer = read_response(context, fields.get("answer"), "answer")
+            attack = read_response(other, fields.get("adversarial"), "adversarial")
+            true = exchange(name, context, answer, background=known)
+            false = exchange(name, other, attack, background=known)
         except RecordError as bad:
             reading.problem(line, str(bad))
             continue
@@ -235,14 +234,20 @@ class _Reading:
     def hash(self) -> str:
         return self._digest.hexdigest()
 
-    def context(self, line: int, value: object) -> tuple[Turn, ...]:
-        """The turns of a context; turns without text are left out, and that is a problem."""
-        if not isinstance(value, list):
-            raise RecordError("context must be a list of turns")
-        turns = [read_turn(turn, f"context turn {index}") for index, turn in enumerate(value)]
-        if blank := sum(not turn.text for turn in turns):
+    def context(
+        self, line: int, fields: Fields, name: str = "context"
+    ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+        """The turns of a context, and what its speakers knew beforehand.
+
+        Turns without text and messages of tools are left out, and that is a problem.
+        """
+        chat = read_context(fields.get(name))
+        if blank := sum(not turn.text for turn in chat.turns):
             self.problem(line, f"{blank} of the context's turns are empty: left out")
-        return tuple(turn for turn in turns if turn.text)
+        if chat.tool_messages:
+            self.problem(line, f"{chat.tool_messages} messages of tools: left out")
+        turns = tuple(turn for turn in chat.turns if turn.text)
+        return turns, background_of(fields) + chat.background
 
 
 def _items(
@@ -251,20 +256,20 @@ def _items(
     clusters = _Clusters(entry)
     for line, fields in records:
         try:
-            name, context = _name(fields, line), reading.context(line, fields.get("context"))
+            name, (context, known) = _name(fields, line), reading.context(line, fields)
             cluster = clusters.of(name, fields, context)
             system = optional_text(fields, "system")
             item: Exchange | Dialogue
             if _level(fields) == "turn":
                 response = read_response(context, fields.get("response"), "response")
                 response = replace(response, references=read_references(fields))
-                item = exchange(name, context, response, system, read_background(fields))
+                item = exchange(name, context, response, system, known)
                 if not response.text:
                     reading.problem(line, "the response is empty: kept, as people judged it")
             elif not context:
                 raise RecordError("the dialogue has no turns")
             else:
-                item = Dialogue(name, context, system=system, background=read_background(fields))
+                item = Dialogue(name, context, system=system, background=known)
         except RecordError as bad:
             reading.problem(line, str(bad))
             continue
@@ -282,9 +287,9 @@ def _pairs(
     human_text: dict[str, str] = {}
     for line, fields in records:
         try:
-            name, context = _name(fields, line), reading.context(line, fields.get("context"))
+            name, (context, known) = _name(fields, line), reading.context(line, fields)
             cluster = clusters.of(name, fields, context)
-            sides = [_side(fields, side, name, context) for side in ("a", "b")]
+            sides = [_side(fields, side, name, context, known) for side in ("a", "b")]
         except RecordError as bad:
             reading.problem(line, str(bad))
             continue
@@ -310,13 +315,15 @@ def _pairs(
             yield replace(pair, a=a, b=b)
 
 
-def _side(fields: Fields, side: str, name: str, context: tuple[Turn, ...]) -> tuple[Exchange, str]:
+def _side(
+    fields: Fields, side: str, name: str, context: tuple[Turn, ...], known: tuple[str, ...]
+) -> tuple[Exchange, str]:
     value = fields.get(side)
     if not isinstance(value, Mapping):
         raise RecordError(f'"{side}" must be an object with "system" and "text"')
     system = text(value.get("system"), f"{side}.system")
     response = replace(read_response(context, value, side), references=read_references(fields))
-    return exchange(f"{name}#{side}", context, response, system), system
+    return exchange(f"{name}#{side}", context, response, system, known), system
 
 
 class _Clusters:

@@ -9,9 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from causerie.dialogue import Dialogue, Exchange
-from causerie.io import read
-from causerie.io.rejected import Rejected
+from causerie.dialogue import Dialogue, Exchange, exchanges_of
+from causerie.io import Rejected, read
 
 Key: TypeAlias = Hashable
 
@@ -46,7 +45,7 @@ class Responses:
 def read_responses(
     source: str, speaker: str | None = None, input_format: str | None = None
 ) -> Responses:
-    """The responses of a file; only those of one speaker or role if given."""
+    """The responses of a file that `exchanges_of` finds for a speaker or role."""
     records = list(read(source, input_format))
     rejected = tuple(record for record in records if isinstance(record, Rejected))
     good = [record for record in records if not isinstance(record, Rejected)]
@@ -88,11 +87,11 @@ def _responses(
             # A record without an id is called after its file, which is not its partner's name.
             name = record.id.removeprefix(f"{stem}:")
             keys = _what_users_said(record)
-            for exchange in record.exchanges(speaker):
+            for exchange in exchanges_of(record, speaker):
                 turn, digest = exchange.turn, keys[exchange.turn]
                 said = (turn, digest) if digest else None
                 yield Response(exchange, (name, turn, digest), said, record.id)
-        elif speaker is None or speaker in (record.response.speaker, record.response.role):
+        elif exchanges_of(record, speaker):
             context = ("context", *(turn.text for turn in record.context))
             row = ("row", record.dialogue.id)
             cluster = rows.get(row) or rows.get(context) or ("cluster", number)
@@ -114,7 +113,7 @@ def _what_users_said(dialogue: Dialogue) -> list[bytes | None]:
         digests.append(None if digest_before == nothing else digest_before)
         entry = f"{place} {len(turn.text)} {turn.text}".encode()
         for speaker, digest in said.items():
-            if turn.role == "user" or (turn.role is None and turn.speaker != speaker):
+            if dialogue.role_of(turn, system=speaker) == "user":
                 digest.update(entry)
     return digests
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from causerie.errors import CauserieError
-from causerie.io.rejected import RecordError
+from causerie.errors import CauserieError, RecordError
 from causerie.io.sources import READ_ERRORS, open_source
 
 Watch: TypeAlias = Callable[[int], None]

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from causerie.errors import CauserieError
+from causerie.io.atomic import atomic_write
 from causerie.io.jsontext import plain
-from causerie.io.rejected import MAX_RECORD
-from causerie.io.whole import appearing_whole
+from causerie.io.sources import MAX_RECORD
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,7 +51,7 @@ def write_table(
     suffix, zipped = _format(path)
     kinds = _kinds(columns, types)
     values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
-    with appearing_whole(path) as file:
+    with atomic_write(path) as file:
         if suffix == ".parquet":
             _write_parquet(values, kinds, file)
             return

@@ -9,7 +9,6 @@ from statistics import fmean
 
 from causerie.dialogue import Dialogue, Exchange, Role, Turn
 from causerie.errors import CauserieError
-from causerie.io.records import ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair,
     runs = [
         (role, [index for index, _ in run])
         for role, run in groupby(
-            enumerate(dialogue.turns), key=lambda numbered: role_of(numbered[1], system)
+            enumerate(dialogue.turns), key=lambda numbered: _role(dialogue, numbered[1], system)
         )
     ]
     pairs: list[TurnPair] = []
@@ -94,12 +93,11 @@ def _averages(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(turn[name] for turn in turns if name in turn) for name in names}
 
 
-def role_of(turn: Turn, system: str | None) -> Role:
-    if system is not None:
-        return "system" if turn.speaker == system else "user"
-    role = turn.role or ROLES.get(turn.speaker.lower())
-    if role is not None:
-        return role
-    raise CauserieError(
-        f"speaker {turn.speaker!r} may be the user or the system: give roles, or --system SPEAKER"
-    )
+def _role(dialogue: Dialogue, turn: Turn, system: str | None) -> Role:
+    """The turn's role; a rating is of the system, so who that is may not be guessed."""
+    if turn.role is None and system is None:
+        raise CauserieError(
+            f"speaker {turn.speaker!r} may be the user or the system: "
+            "give roles, or --system SPEAKER"
+        )
+    return dialogue.role_of(turn, system)

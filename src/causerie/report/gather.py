@@ -109,7 +109,7 @@ class Gathered:
                 "system": system,
                 "note": cut(note) if isinstance(note, str) else None,
                 "turns": [
-                    self._turn(turn, _side(dialogue, turn), rows.get(index))
+                    self._turn(turn, dialogue.role_of(turn), rows.get(index))
                     for index, turn in enumerate(dialogue.turns)
                 ],
             }
@@ -207,10 +207,3 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= sys.float_info.max else None
-
-
-def _side(dialogue: Dialogue, turn: Turn) -> str:
-    """Where roles are unknown, whoever opens the conversation is its user."""
-    if turn.role is not None:
-        return turn.role
-    return "user" if turn.speaker == dialogue.turns[0].speaker else "system"

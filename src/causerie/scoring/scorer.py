@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from causerie._version import __version__
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, exchanges_of
 from causerie.engines import Cuts, Engines, counted_cuts
 from causerie.engines.cache import add_cuts
 from causerie.errors import CauserieError
@@ -123,16 +123,13 @@ class Scorer:
 
     def items_of(self, record: Dialogue | Exchange) -> list[Item]:
         """What is scored of a record: of a context/response row only the response."""
-        speaker = self.plan.speaker
         if self.plan.level == "dialogue":
             if isinstance(record, Exchange):
                 raise CauserieError(
                     "--level dialogue needs whole dialogues, not a context with a response"
                 )
             return [record]
-        if isinstance(record, Dialogue):
-            return list(record.exchanges(speaker))
-        return [record] if record.dialogue.is_by(record.response, speaker) else []
+        return list(exchanges_of(record, self.plan.speaker))
 
     def batches(
         self, records: Iterable[Dialogue | Exchange], *, explain: bool = False

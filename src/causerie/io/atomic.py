@@ -16,7 +16,7 @@ _PLACE = (errno.ENOSPC, errno.EISDIR, errno.ENOTDIR)
 
 
 @contextmanager
-def appearing_whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its name once all is written; folders are made."""
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -39,7 +39,7 @@ def appearing_whole(path: Path) -> Iterator[BinaryIO]:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file; a lone surrogate in a name must not cost the user the whole file."""
-    with appearing_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", errors="replace"))
 
 
