@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import read_judged
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import read_judged
 from causerie.bench.run import choose_metrics
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import units_of
+from causerie.bench.sets.units import units_of
 from causerie.engines import Engines
 from causerie.metrics import load
 from reporting import Report

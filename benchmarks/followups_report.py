@@ -22,12 +22,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import read_judged
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import read_judged
 from causerie.bench.judgement import judgement_of
-from causerie.bench.printed import printed_tables
+from causerie.bench.papers.printed import printed_tables
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import Units, units_of
+from causerie.bench.sets.units import Units, units_of
 from causerie.engines import Engines, Settings
 from causerie.metrics import Metric, load
 from causerie.metrics.followups.hypotheses import OVERALL, dimension_name

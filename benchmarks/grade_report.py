@@ -24,7 +24,7 @@ import numpy as np
 from scipy import stats
 
 import causerie
-from causerie.bench.reproduce import reproduce
+from causerie.bench.papers.run import reproduce
 from causerie.bench.scores import ScoreStore
 from causerie.cli.assignments import configure
 from causerie.dialogue import Exchange

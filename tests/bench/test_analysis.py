@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from causerie.bench.analysis import Column, analyse
-from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet, read_judged
 from causerie.bench.results import (
     MetricFacts,
     MetricRow,
@@ -28,7 +27,8 @@ from causerie.bench.results import (
     from_json,
     to_json,
 )
-from causerie.bench.units import sampled, units_of
+from causerie.bench.sets.judged import JudgedItem, JudgedPair, JudgedSet, read_judged
+from causerie.bench.sets.units import sampled, units_of
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.stats import soft_pairwise_accuracy
 

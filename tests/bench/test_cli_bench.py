@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from causerie.bench.printed import PAPERS, printed_tables
+from causerie.bench.papers.printed import PAPERS, printed_tables
 from causerie.cli import main
 
 

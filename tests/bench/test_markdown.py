@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from causerie.bench.analysis import Column, analyse
-from causerie.bench.judged import JudgedItem, JudgedSet
 from causerie.bench.markdown import to_markdown
 from causerie.bench.results import MetricFacts, RunOptions, RunResult
+from causerie.bench.sets.judged import JudgedItem, JudgedSet
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.stats import Estimate
 

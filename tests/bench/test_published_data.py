@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from causerie.bench.analysis import Column, analyse
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import JudgedSet, read_judged
-from causerie.bench.protocols import apply, protocols
+from causerie.bench.papers.protocols import apply, protocols
 from causerie.bench.results import MetricFacts, RunOptions
-from causerie.bench.units import units_of
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.units import units_of
 from causerie.errors import CauserieError
 from causerie.stats import krippendorff_alpha, vote_codes
 

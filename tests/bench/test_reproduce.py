@@ -13,10 +13,10 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
 from causerie import metrics as registry
-from causerie.bench import reproduce as room
-from causerie.bench.printed import PAPERS
-from causerie.bench.reproduce import Ours, Reproduction, reproduce
-from causerie.bench.reproduction import reproduction_markdown, reproduction_text
+from causerie.bench.papers import run as room
+from causerie.bench.papers.printed import PAPERS
+from causerie.bench.papers.render import reproduction_markdown, reproduction_text
+from causerie.bench.papers.run import Ours, Reproduction, reproduce
 from causerie.bench.scores import ScoreStore
 from causerie.dialogue import Exchange
 from causerie.engines import Engines, Settings

@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 from causerie.bench.files import rows_of, write_results
-from causerie.bench.judged import JudgedSet
 from causerie.bench.results import RunOptions, RunResult, from_json
 from causerie.bench.run import SENTINELS, about, choose_metrics, choose_sets, execute, plan
 from causerie.bench.scores import ScoreStore
+from causerie.bench.sets.judged import JudgedSet
 from causerie.dialogue import Exchange
 from causerie.engines import Engines
 from causerie.errors import CauserieError

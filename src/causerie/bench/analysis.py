@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from causerie.bench.catalogue import entry_for
-from causerie.bench.judged import JudgedSet
 from causerie.bench.judgement import Judgement, judgement_of, points_of
 from causerie.bench.measures import Measures, ranks
 from causerie.bench.pictures import histogram, sample
@@ -20,7 +18,9 @@ from causerie.bench.results import (
     RunOptions,
     SetResult,
 )
-from causerie.bench.units import Units, units_of
+from causerie.bench.sets.catalogue import entry_for
+from causerie.bench.sets.judged import JudgedSet
+from causerie.bench.sets.units import Units, units_of
 from causerie.dialogue import Exchange
 from causerie.stats import (
     Estimate,

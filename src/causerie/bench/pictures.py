@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from causerie.bench.results import Histogram, Sample
-from causerie.bench.units import Units
+from causerie.bench.sets.units import Units
 from causerie.stats import FloatArray, unit_of
 
 MOST_POINTS = 500

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.catalogue import catalogue, entry_for, find_set
-from causerie.bench.judged import AttackItem, AttackSet, read_attack
 from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import whole_clusters
+from causerie.bench.sets.catalogue import catalogue, entry_for, find_set
+from causerie.bench.sets.judged import AttackItem, AttackSet, read_attack
+from causerie.bench.sets.units import whole_clusters
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 from causerie.render.tables import Cell, Marked, Table, markdown_table

@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 from causerie import metrics as registry
 from causerie._version import __version__
 from causerie.bench.analysis import Column, analyse
-from causerie.bench.catalogue import catalogue, default_sets, find_set
-from causerie.bench.judged import JudgedSet, read_judged
 from causerie.bench.results import MetricFacts, RunOptions, RunResult, SetResult
 from causerie.bench.scores import (
     Item,
@@ -22,7 +20,9 @@ from causerie.bench.scores import (
     expected_seconds,
     score_items,
 )
-from causerie.bench.units import sampled, units_of
+from causerie.bench.sets.catalogue import catalogue, default_sets, find_set
+from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.units import sampled, units_of
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric

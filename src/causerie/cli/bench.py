@@ -44,7 +44,7 @@ def sets() -> None:
 
     Sets marked with * are the default of `causerie bench run`.
     """
-    from causerie.bench.catalogue import catalogue
+    from causerie.bench.sets.catalogue import catalogue
 
     for entry in catalogue().values():
         mark = "*" if entry.default else " "
@@ -69,7 +69,7 @@ def convert(
 
     Example: `causerie bench convert fed_turn fed_data.json --out judged/fed_turn.jsonl.gz`
     """
-    from causerie.bench.convert import convert as convert_files
+    from causerie.bench.sets.convert import convert as convert_files
 
     path = out or Path(f"{name}.jsonl.gz")
     typer.echo(f"{path}: {convert_files(name, files, path):,} records")
@@ -182,9 +182,9 @@ def reproduce(
 
     Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
     """
-    from causerie.bench.printed import PAPERS
-    from causerie.bench.reproduce import reproduce as reproduce_paper
-    from causerie.bench.reproduction import reproduction_markdown, reproduction_text
+    from causerie.bench.papers.printed import PAPERS
+    from causerie.bench.papers.run import reproduce as reproduce_paper
+    from causerie.bench.papers.render import reproduction_markdown, reproduction_text
     from causerie.bench.scores import ScoreStore
     from causerie.cli.console import working
     from causerie.engines import Engines, Settings

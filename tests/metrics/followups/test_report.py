@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causerie.bench.units import Units
+from causerie.bench.sets.units import Units
 from causerie.dialogue import Dialogue, Exchange, Turn
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))

@@ -22,8 +22,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from causerie.bench.catalogue import SetEntry, entry_for
-from causerie.bench.fields import (
+from causerie.bench.sets.catalogue import SetEntry, entry_for
+from causerie.bench.sets.fields import (
     Fields,
     Ratings,
     exchange,

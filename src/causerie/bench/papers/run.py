@@ -17,13 +17,13 @@ import numpy as np
 
 from causerie import metrics as registry
 from causerie._version import __version__
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import JudgedSet, read_judged
 from causerie.bench.judgement import judgement_of
-from causerie.bench.printed import Column, Paper, Row, Table, printed_tables
-from causerie.bench.protocols import Protocol, among_systems, apply, protocol
+from causerie.bench.papers.printed import Column, Paper, Row, Table, printed_tables
+from causerie.bench.papers.protocols import Protocol, among_systems, apply, protocol
 from causerie.bench.scores import Scored, ScoreStore, score_items
-from causerie.bench.units import Units, units_of
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.units import Units, units_of
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric

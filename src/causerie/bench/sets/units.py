@@ -11,9 +11,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet
-from causerie.bench.scores import Item
+from causerie.bench.sets.judged import JudgedItem, JudgedPair, JudgedSet
 from causerie.dialogue import Exchange
+from causerie.scoring.store import Item
 from causerie.stats import IntArray
 
 _NO_PAIRS: IntArray = np.array([], np.int64)

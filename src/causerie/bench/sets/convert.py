@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from causerie.bench.fields import read_rating
+from causerie.bench.sets.fields import read_rating
 from causerie.errors import CauserieError
 from causerie.io import atomic_write
 

@@ -68,7 +68,7 @@ class SetEntry:
 @cache
 def catalogue() -> Mapping[str, SetEntry]:
     """Every known set by name."""
-    text = files("causerie.bench").joinpath("catalogue.json").read_text(encoding="utf-8")
+    text = files("causerie.bench.sets").joinpath("catalogue.json").read_text(encoding="utf-8")
     return {name: _entry(name, facts) for name, facts in json.loads(text).items()}
 
 

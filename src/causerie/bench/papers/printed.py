@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from causerie.bench.protocols import protocols
+from causerie.bench.papers.protocols import protocols
 from causerie.errors import CauserieError
 
 PAPERS = ("causalscore", "density", "grade", "cf-lstm", "cpmi")
@@ -109,7 +109,7 @@ def printed_tables(paper: str) -> Paper:
     """The printed tables of one of `PAPERS`."""
     if paper not in PAPERS:
         raise CauserieError(f"there is no paper {paper!r}: use one of {', '.join(PAPERS)}")
-    text = files("causerie.bench.printed").joinpath(f"{paper}.json").read_text(encoding="utf-8")
+    text = files("causerie.bench.papers").joinpath(f"{paper}.json").read_text(encoding="utf-8")
     return parse_paper(json.loads(text))
 
 

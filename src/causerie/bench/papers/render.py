@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from causerie.bench.printed import Block, Cell, Column, Row
-from causerie.bench.reproduce import Ours, ReproducedTable, Reproduction
+from causerie.bench.papers.printed import Block, Cell, Column, Row
+from causerie.bench.papers.run import Ours, ReproducedTable, Reproduction
 from causerie.render.tables import Marked, Table, markdown_table
 
 

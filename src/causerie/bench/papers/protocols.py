@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet
+from causerie.bench.sets.judged import JudgedItem, JudgedPair, JudgedSet
 from causerie.dialogue import Exchange, Turn
 from causerie.errors import CauserieError
 
@@ -50,7 +50,7 @@ class Protocol:
 @cache
 def protocols() -> Mapping[str, Protocol]:
     """Every protocol by name."""
-    text = files("causerie.bench").joinpath("protocols.json").read_text(encoding="utf-8")
+    text = files("causerie.bench.papers").joinpath("protocols.json").read_text(encoding="utf-8")
     return {name: _protocol(name, facts) for name, facts in json.loads(text).items()}
 
 
