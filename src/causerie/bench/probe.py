@@ -7,7 +7,7 @@ metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,14 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.scores import ScoreStore, score_items
+from causerie.bench.run import unusable, without
 from causerie.bench.sets.catalogue import catalogue, entry_for, find_set
 from causerie.bench.sets.judged import AttackItem, AttackSet, read_attack
 from causerie.bench.sets.units import whole_clusters
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric
+from causerie.progress import Watch, ignore
 from causerie.render.tables import Cell, Marked, Table, markdown_table
-from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
+from causerie.scoring.scorer import Scorer
+from causerie.stats import Estimate, ranking_estimates
 
 RANDOM = "random"
 _UNSCORED = "no pair has a score on both sides"
@@ -74,42 +76,36 @@ class ProbeResult:
 
 
 def run_probe(
-    metrics: Sequence[Metric],
+    scorer: Scorer,
     folder: str | Path,
-    store: ScoreStore,
     *,
     attacks: Sequence[str] | None = None,
+    optional: Collection[str] = (),
     max_items: int = 500,
     seed: int = 0,
     resamples: int = 1000,
-    watch: Callable[[str, str, int, int], None] = lambda attack, metric, done, total: None,
+    watch: Watch = ignore,
 ) -> ProbeResult:
     """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each
     (whole contexts).
 
     `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
     from the true answers of the corpus); without it, all the folder has. Sample and random
-    answers are drawn with the seed. `watch` hears of attack, metric, items done and of how many.
+    answers are drawn with the seed. Of the `optional` metrics, those that cannot be used are
+    left out.
     """
     sets = _chosen(folder, attacks, seed)
-    results = []
-    for attack in sets:
-        items = whole_clusters(attack.items, max_items, seed)
-        pairs = [*(item.true for item in items), *(item.corrupted for item in items)]
-        wins: dict[str, FloatArray] = {}
-        unscored: dict[str, Mapping[str, int]] = {}
-        for metric in metrics:
-            scored = score_items(
-                metric,
-                pairs,
-                store,
-                lambda done, total, m=metric, s=attack: watch(s.name, m.name, done, total),  # type: ignore[misc]
-            )
-            values = scored.values if metric.higher_is_better else -scored.values
-            better = np.sign(values[:, : len(items)] - values[:, len(items) :])
-            wins.update(zip(scored.columns, (better + 1) / 2, strict=True))
-            unscored.update(scored.reasons)
+    drawn = [whole_clusters(attack.items, max_items, seed) for attack in sets]
+    scorer = without(scorer, unusable(scorer, _answers(drawn[0]), optional, watch))
+    plan, results = scorer.plan, []
+    for attack, items in zip(sets, drawn, strict=True):
+        batch = scorer.score_all(_answers(items), task=f"scoring {attack.name}", watch=watch)
         clusters = [item.cluster for item in items]
+        accuracy = {}
+        for name, about in plan.columns.items():
+            pairs = (about.sign * batch.values(name)).reshape(-1, 2)
+            ranking = ranking_estimates(list(pairs), clusters, resamples=resamples, seed=seed)
+            accuracy[name] = ranking.above
         results.append(
             AttackResult(
                 attack.name,
@@ -118,26 +114,23 @@ def run_probe(
                 len(attack.items),
                 len(set(clusters)),
                 attack.sha256,
-                _accuracies(wins, clusters, resamples, seed),
-                unscored,
+                accuracy,
+                {name: batch.reasons(name) for name in plan.columns},
             )
         )
     columns = tuple(
-        ProbeColumn(column, metric.sentinel, metric.higher_is_better)
-        for metric in metrics
-        for column in metric.columns("turn")
+        ProbeColumn(name, about.sentinel, about.better != "lower")
+        for name, about in plan.columns.items()
     )
-    return ProbeResult(_signature(metrics, sets, max_items, seed), columns, tuple(results))
+    data = [f"{s.name}:{s.sha256[:12]}" if s.sha256 else s.name for s in sets]
+    said = [f"causerie|{__version__}", f"seed|{seed}", f"max-items|{max_items}"]
+    signature = " ".join([*said, *plan.signatures.values(), *data])
+    return ProbeResult(signature, columns, tuple(results))
 
 
-def _accuracies(
-    wins: Mapping[str, FloatArray], clusters: Sequence[str], resamples: int, seed: int
-) -> dict[str, Estimate]:
-    matrix = np.array(list(wins.values()))
-    statistic = mean_of_clusters(matrix, clusters)
-    estimates = means(matrix, _UNSCORED)
-    found = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
-    return dict(zip(wins, found, strict=True))
+def _answers(items: Iterable[AttackItem]) -> list[Exchange]:
+    """Every true answer, and after it its corrupted twin."""
+    return [answer for item in items for answer in (item.true, item.corrupted)]
 
 
 def _chosen(folder: str | Path, attacks: Sequence[str] | None, seed: int) -> list[AttackSet]:
@@ -212,21 +205,6 @@ def _strangers(item: AttackItem, other: AttackItem) -> bool:
 
 def _answer(item: AttackItem) -> str:
     return item.true.response.text
-
-
-def _signature(
-    metrics: Sequence[Metric], sets: Sequence[AttackSet], max_items: int, seed: int
-) -> str:
-    data = [f"{s.name}:{s.sha256[:12]}" if s.sha256 else s.name for s in sets]
-    return " ".join(
-        [
-            f"causerie|{__version__}",
-            f"seed|{seed}",
-            f"max-items|{max_items}",
-            *(metric.signature for metric in metrics),
-            *data,
-        ]
-    )
 
 
 def probe_markdown(result: ProbeResult) -> str:

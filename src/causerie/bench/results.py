@@ -49,10 +49,10 @@ class MetricFacts:
     """What a metric says about itself."""
 
     name: str
+    """The alias that names its columns."""
     summary: str
     signature: str
     needs: tuple[str, ...]
-    higher_is_better: bool
     sentinel: bool
 
 

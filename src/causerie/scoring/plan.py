@@ -85,14 +85,18 @@ class Plan:
         }
 
     @cached_property
+    def signatures(self) -> Mapping[str, str]:
+        """By alias, everything that decides the numbers of a metric besides the input."""
+        engines = Engines(self.settings)
+        return {
+            alias: ("" if alias == metric.name else f"{alias}=") + metric.signature(engines)
+            for alias, metric in self.metrics.items()
+        }
+
+    @cached_property
     def signature(self) -> str:
         """Everything that decides the numbers besides the input."""
-        engines = Engines(self.settings)
-        said = []
-        for alias, metric in self.metrics.items():
-            known_as = "" if alias == metric.name else f"{alias}="
-            said.append(known_as + metric.signature(engines))
-        parts = [f"causerie|{__version__}", *said]
+        parts = [f"causerie|{__version__}", *self.signatures.values()]
         if self.level != "turn":
             parts.append(f"level|{self.level}")
         if self.speaker is not None:

@@ -7,9 +7,9 @@ which metric, the row's. A cell that stays empty has a footnote that says why.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,25 @@ import numpy as np
 from causerie import metrics as registry
 from causerie._version import __version__
 from causerie.bench.judgement import judgement_of
-from causerie.bench.papers.printed import Column, Paper, Row, Table, printed_tables
+from causerie.bench.papers.printed import Block, Cell, Column, Paper, Row, Table, printed_tables
 from causerie.bench.papers.protocols import Protocol, among_systems, apply, protocol
-from causerie.bench.scores import Scored, ScoreStore, score_items
+from causerie.bench.run import plan_for
 from causerie.bench.sets.catalogue import find_set
 from causerie.bench.sets.judged import JudgedSet, read_judged
 from causerie.bench.sets.units import Units, units_of
-from causerie.engines import Engines
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.options import changed
+from causerie.progress import Watch, ignore
+from causerie.render.numbers import NONE
+from causerie.scoring.plan import Metrics, Plan, metrics_by_alias
+from causerie.scoring.scorer import Batch, Scorer
+from causerie.scoring.store import ScoreStore
 from causerie.stats import Estimate, FloatArray, cont2cat, ignore_equal, pearson, spearman
+
+OWN = "not in the paper"
+"""The group of rows that were added."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Ours:
 @dataclass(frozen=True)
 class ReproducedTable:
     printed: Table
+    """As in the paper; metrics that the paper does not have stand in rows of their own."""
     ours: tuple[tuple[tuple[Ours, ...], ...], ...]
     """By block, row and column of the printed table."""
 
@@ -64,38 +74,59 @@ class Reproduction:
 def reproduce(
     paper: str,
     folder: str | Path,
-    store: ScoreStore,
-    engines: Engines,
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Metrics | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    watch: Callable[[str, str, int, int], None] = lambda data, metric, done, total: None,
+    settings: Settings | None = None,
+    engines: Engines | None = None,
+    store: ScoreStore | None = None,
+    refresh: bool = False,
+    watch: Watch = ignore,
 ) -> Reproduction:
     """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
 
     `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
-    name and that are installed are computed. `options`, by metric, come on top of those that
-    a printed row asks for. `watch` hears of set, metric, items done and of
-    how many.
+    name and that are installed are computed. A metric that no row of the paper is about, or that
+    goes by an alias, has a row of its own in every table with public data. `options` are by
+    alias; where a printed row asks for others, the row's are used. Scorers that are given the
+    same `engines` share their networks.
     """
     if not Path(folder).is_dir():
         raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
-    for name in (*(metrics or ()), *(options or {})):
-        registry.find(name)
-    filling = _Filling(Path(folder), store, engines, metrics, options or {}, watch)
     printed = printed_tables(paper)
-    tables = tuple(
-        ReproducedTable(
-            table,
-            tuple(
-                tuple(filling.row(row, block.columns) for row in block.rows)
-                for block in table.blocks
-            ),
-        )
-        for table in printed.tables
+    if metrics is None:
+        own = {name: registry.load_metric(name, **own) for name, own in (options or {}).items()}
+    else:
+        own = metrics_by_alias(metrics, options or {})
+    filling = _Filling(
+        Path(folder),
+        own,
+        metrics is None,
+        engines or Engines(settings),
+        store,
+        refresh,
+        watch,
     )
+    known = {_split(row.metric)[0] for t in printed.tables for b in t.blocks for row in b.rows}
+    added = [] if metrics is None else [a for a, m in own.items() if a not in known or m.name != a]
+    tables = []
+    for table in printed.tables:
+        table = replace(table, blocks=tuple(_with_rows(block, added) for block in table.blocks))
+        ours = (
+            tuple(filling.row(row, block.columns) for row in block.rows) for block in table.blocks
+        )
+        tables.append(ReproducedTable(table, tuple(ours)))
     signature = " ".join([f"causerie|{__version__}", *filling.signatures()])
-    return Reproduction(printed, tables, tuple(filling.footnotes), signature)
+    return Reproduction(printed, tuple(tables), tuple(filling.footnotes), signature)
+
+
+def _with_rows(block: Block, aliases: Sequence[str]) -> Block:
+    """The block, and below it a row for every metric of these if its data is public."""
+    if not any(column.protocol for column in block.columns):
+        return block
+    nothing = tuple(Cell(NONE, None, None, None) for _ in block.columns)
+    rows = (Row(alias, alias, nothing, group=OWN) for alias in aliases)
+    return replace(block, rows=(*block.rows, *rows))
 
 
 class _EmptyError(Exception):
@@ -108,27 +139,26 @@ class _Filling:
     def __init__(
         self,
         folder: Path,
-        store: ScoreStore,
+        own: Mapping[str, Metric],
+        others_too: bool,
         engines: Engines,
-        chosen: Sequence[str] | None,
-        options: Mapping[str, Mapping[str, Any]],
-        watch: Callable[[str, str, int, int], None],
+        store: ScoreStore | None,
+        refresh: bool,
+        watch: Watch,
     ) -> None:
-        self.folder, self.store, self.engines = folder, store, engines
-        self.chosen, self.options, self.watch = chosen, options, watch
+        self.folder, self.own, self.others_too = folder, own, others_too
+        self.engines, self.store, self.refresh, self.watch = engines, store, refresh, watch
         self.footnotes: list[str] = []
         self._installed = frozenset(registry.names())
-        self._metrics: dict[str, Metric] = {}
-        """By name and options."""
-        self._unusable: dict[str, str] = {}
+        self._unusable: dict[Metric, str] = {}
         self._sets: dict[str, JudgedSet] = {}
         self._units: dict[str, Units] = {}
-        self._scored: dict[tuple[str, str], Scored] = {}
+        self._scored: dict[tuple[Metric, str], Batch] = {}
 
     def signatures(self) -> list[str]:
         data = [f"{name}:{judged.sha256[:12]}" for name, judged in sorted(self._sets.items())]
-        used = sorted({key for key, _ in self._scored})
-        return [*(self._metrics[key].signature for key in used), *data]
+        used = {metric.signature(self.engines) for metric, _ in self._scored}
+        return [*sorted(used), *data]
 
     def row(self, row: Row, columns: Sequence[Column]) -> tuple[Ours, ...]:
         cells = [None if c.statistic == "average" else self._cell(row, c) for c in columns]
@@ -140,8 +170,8 @@ class _Filling:
 
     def _cell(self, row: Row, column: Column) -> Ours:
         try:
-            key, recipe = self._asked(row, column)
-            judged, estimate = self._estimate(row, column, key, recipe)
+            metric, recipe = self._asked(row, column)
+            judged, estimate = self._estimate(row, column, metric, recipe)
         except _EmptyError as gap:
             return Ours(footnote=self._footnote(str(gap.args[0])) if gap.args else None)
         footnote = None
@@ -153,55 +183,59 @@ class _Filling:
         beside = None
         if any(any(pair.humans) for pair in judged.pairs):
             with suppress(_EmptyError):
-                beside = self._estimate(row, column, key, among_systems(recipe))[1]
+                beside = self._estimate(row, column, metric, among_systems(recipe))[1]
         return Ours(estimate, footnote, beside)
 
-    def _asked(self, row: Row, column: Column) -> tuple[str, Protocol]:
-        """The metric (loaded, by its key) and the protocol that a cell is about."""
+    def _asked(self, row: Row, column: Column) -> tuple[Metric, Protocol]:
+        """The metric and the protocol that a cell is about."""
         if row.metric is None:
             raise _EmptyError
         name, _ = _split(row.metric)
-        if self.chosen is not None and name not in self.chosen:
+        if row.group != OWN and not self._fills(name):
             raise _EmptyError
         if column.protocol is None:
             raise _EmptyError("The data behind this number is not public, or is no judged set.")
-        key = self._metric(name, {**row.options, **self.options.get(name, {})})
+        metric = self.own[row.metric] if row.group == OWN else self._metric(name, row.options)
         if row.variant is not None:
             raise _EmptyError(
                 "A variant of the metric, which takes an option or a training of its own."
             )
-        return key, protocol(column.protocol)
+        return metric, protocol(column.protocol)
+
+    def _fills(self, name: str) -> bool:
+        """Whether rows of that metric are to be filled."""
+        return self.others_too or (name in self.own and self.own[name].name == name)
 
     def _estimate(
-        self, row: Row, column: Column, key: str, recipe: Protocol
+        self, row: Row, column: Column, metric: Metric, recipe: Protocol
     ) -> tuple[JudgedSet, Estimate]:
         """The number and the items it rests on."""
-        metric, judged = self._metrics[key], self._judged(recipe)
-        dimension = _split(row.metric or "")[1]
-        scored = self._scores(key, recipe, judged)
-        place = _column(metric, scored.columns, dimension or recipe.dimension, dimension is None)
-        if np.isnan(scored.values[place]).all():
-            reasons = scored.reasons.get(scored.columns[place], {})
+        judged = self._judged(recipe)
+        dimension = None if row.group == OWN else _split(row.metric or "")[1]
+        batch = self._scores(metric, recipe, judged)
+        about = batch.plan.columns
+        name = _column(metric, list(about), dimension or recipe.dimension, dimension is None)
+        values = batch.values(name)
+        if np.isnan(values).all():
+            reasons = batch.reasons(name)
             most = max(reasons, key=lambda why: reasons[why], default="unknown")
             raise _EmptyError(f"`{metric.name}` has no scores here: {most}.")
-        scores = scored.values[place] * (1 if metric.higher_is_better else -1)
         units = self._units_of(recipe, judged)
+        scores = about[name].sign * values
         estimate = _statistic(column.statistic, judged, units, scores, recipe)
         if estimate.value is None:
             raise _EmptyError(_sentence(estimate.reason or "undefined"))
         return judged, estimate
 
-    def _metric(self, name: str, options: Mapping[str, Any]) -> str:
-        """The key of a metric that is loaded."""
-        key = json.dumps([name, options], sort_keys=True)
+    def _metric(self, name: str, options: Mapping[str, Any]) -> Metric:
+        """The metric of a printed row; what the row asks for wins over what the caller chose."""
         if name not in self._installed:
             raise _EmptyError(f"The metric `{name}` is not installed.")
-        if name in self._unusable:
-            raise _EmptyError(self._unusable[name])
-        if key not in self._metrics:
-            with self._usable(name):
-                self._metrics[key] = registry.load(name, self.engines, **options)
-        return key
+        chosen = changed(self.own[name]) if name in self.own else {}
+        try:
+            return registry.load_metric(name, **{**chosen, **options})
+        except CauserieError as error:
+            raise _EmptyError(f"`{name}` cannot be used: {error}.") from None
 
     def _judged(self, recipe: Protocol) -> JudgedSet:
         try:
@@ -218,26 +252,23 @@ class _Filling:
             self._units[key] = units_of(judged)
         return self._units[key]
 
-    def _scores(self, key: str, recipe: Protocol, judged: JudgedSet) -> Scored:
-        metric, place = self._metrics[key], (key, _items_key(recipe))
+    def _scores(self, metric: Metric, recipe: Protocol, judged: JudgedSet) -> Batch:
+        """Scored once; a metric that cannot run (missing weights, say) is tried once."""
+        place = (metric, _items_key(recipe))
+        if metric in self._unusable:
+            raise _EmptyError(self._unusable[metric])
         if place not in self._scored:
-            with self._usable(metric.name):
-                self._scored[place] = score_items(
-                    metric,
-                    self._units_of(recipe, judged).items,
-                    self.store,
-                    lambda done, total: self.watch(recipe.set, metric.name, done, total),
-                )
+            level = "dialogue" if judged.level == "dialogue" else "turn"
+            plan = plan_for(Plan({metric.name: metric}, self.engines.settings), level)
+            scorer = Scorer(plan, self.store, engines=self.engines, refresh=self.refresh)
+            items = self._units_of(recipe, judged).items
+            task = f"{metric.name} on {recipe.set}"
+            try:
+                self._scored[place] = scorer.score_all(items, task=task, watch=self.watch)
+            except CauserieError as error:
+                self._unusable[metric] = f"`{metric.name}` cannot be used: {error}."
+                raise _EmptyError(self._unusable[metric]) from None
         return self._scored[place]
-
-    @contextmanager
-    def _usable(self, name: str) -> Iterator[None]:
-        """A metric that cannot run (missing weights, say) is tried once and told in a footnote."""
-        try:
-            yield
-        except CauserieError as error:
-            self._unusable[name] = f"`{name}` cannot be used: {error}."
-            raise _EmptyError(self._unusable[name]) from None
 
     def _footnote(self, text: str) -> int:
         if text not in self.footnotes:
@@ -245,9 +276,9 @@ class _Filling:
         return self.footnotes.index(text) + 1
 
 
-def _split(named: str) -> tuple[str, str | None]:
+def _split(named: str | None) -> tuple[str, str | None]:
     """The metric of a row, and which of its dimensions if the row says so."""
-    name, dot, dimension = named.partition(".")
+    name, dot, dimension = (named or "").partition(".")
     return name, dimension if dot else None
 
 
@@ -265,14 +296,14 @@ def _statistic(
     return schema(differences, judgement.votes)[0]
 
 
-def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: bool) -> int:
-    """The place of the column about a dimension, or else of the metric's `overall`."""
+def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: bool) -> str:
+    """The column about a dimension, or else the metric's `overall`."""
     if len(columns) == 1:
-        return 0
-    known = [_letters(column.removeprefix(f"{metric.name}.")) for column in columns]
+        return columns[0]
+    known = {_letters(column.removeprefix(f"{metric.name}.")): column for column in columns}
     for wanted in (dimension, "overall") if or_overall else (dimension,):
         if _letters(wanted) in known:
-            return known.index(_letters(wanted))
+            return known[_letters(wanted)]
     raise _EmptyError(f"`{metric.name}` has no dimension for {dimension!r}.")
 
 
