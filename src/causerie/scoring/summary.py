@@ -6,12 +6,14 @@ scored elsewhere, and a run that is continued knows what came before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from causerie.dialogue import Dialogue, Exchange
+from causerie.engines import Cuts
+from causerie.engines.cache import add_cuts
 from causerie.errors import CauserieError
 from causerie.metrics.base import Column, Level
 from causerie.render.numbers import counted
@@ -52,7 +54,7 @@ class Summary:
     """Messages to and from tools, which are no turns and were left out."""
     speakers: list[str] = field(default_factory=list)
     """The first few seen, for a message when none of them was wanted."""
-    cuts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    cuts: Cuts = field(default_factory=dict)
     """Engine to how many inputs were cut to the model's window, and how many it saw."""
 
     @classmethod
@@ -107,7 +109,7 @@ class Summary:
                 figures[name].add(score, quote)
             self.items += 1
         self.nothing += batch.without
-        self._add_cuts(batch.all_cuts())
+        add_cuts(self.cuts, batch.all_cuts())
 
     def merge(self, other: Summary) -> Summary:
         """The summary of both, of which the other comes after this one."""
@@ -122,7 +124,7 @@ class Summary:
             for count in ("records", "rejected", "items", "dialogues", "nothing", "tool_messages"):
                 setattr(both, count, getattr(both, count) + getattr(part, count))
             both._meet(part.speakers)
-            both._add_cuts(part.cuts)
+            add_cuts(both.cuts, part.cuts)
         return both
 
     def judge(self, condition: Condition) -> Verdict:
@@ -232,15 +234,10 @@ class Summary:
     def _nothing(self) -> dict[str, Figures]:
         return {name: Figures(column) for name, column in self.scored.items()}
 
-    def _meet(self, speakers: Any) -> None:
+    def _meet(self, speakers: Iterable[str]) -> None:
         for speaker in speakers:
             if len(self.speakers) < SPEAKERS and speaker not in self.speakers:
                 self.speakers.append(speaker)
-
-    def _add_cuts(self, cuts: Mapping[str, Sequence[int]]) -> None:
-        for engine, (cut, seen) in cuts.items():
-            before = self.cuts.get(engine, (0, 0))
-            self.cuts[engine] = (before[0] + cut, before[1] + seen)
 
 
 def _merge_into(
