@@ -45,6 +45,7 @@ from causerie.metrics.grade.tuples import draw_tuples
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.models.hashing import sha256_of_all
+from causerie.progress import print_note
 from causerie.training.corpus import Corpus, sample
 
 SETTINGS = (
@@ -172,7 +173,7 @@ class Report:
             valid=(self.corpus("valid"),),
             folder=self.work / "grade.training",  # where the artifact's tuples are
             init=self.options.init or None,
-            say=lambda text: print(text, file=sys.stderr, flush=True),
+            watch=print_note,
         )
         shared = prepare(self.engines, run)
         shared = replace(shared, train=sample(shared.train, self.options.tuples, config.seed))

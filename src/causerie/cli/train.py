@@ -97,7 +97,7 @@ def train(
 
         causerie score new.jsonl --metrics fed --lm my-lm
     """
-    from causerie.cli.console import TrainingDisplay, say, show_results
+    from causerie.cli.console import Display, say, show_results
     from causerie.engines import Engines, Settings
     from causerie.engines.language import LM
     from causerie.metrics import find
@@ -128,7 +128,7 @@ def train(
     check_place(out)
     start = chosen.inherited(load_artifact(init)) if init else None
     folder = out.with_name(out.name + ".training")
-    with TrainingDisplay() as display:
+    with Display() as watch:
         artifact, results = chosen.train(
             engines,
             TrainingRun(
@@ -155,8 +155,7 @@ def train(
                 ),
                 init=init,
                 resume=resume,
-                watch=display.watch,
-                say=display.say,
+                watch=watch,
             ),
         )
     artifact.save(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +17,7 @@ from causerie.metrics.base import Metric, Score, Scores
 from causerie.models.artifact import Artifact, ArtifactInfo, damaged, shipped
 from causerie.models.registry import read_registry
 from causerie.options import option
+from causerie.progress import Progress, Watch, ignore
 from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from causerie.dialogue import Exchange
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder
-    from causerie.training.loop import Progress
 
 QUANTILES = 1001
 ENCODER = ("tuning", "rank", "layers", "pooling", "window")
@@ -56,9 +56,11 @@ class TrainingRun:
     init: str | None = None
     """An artifact whose weights are the start."""
     resume: bool = False
-    watch: Callable[[Progress], None] = lambda progress: None
-    say: Callable[[str], None] = lambda text: None
-    """Told what is going on apart from steps."""
+    watch: Watch = ignore
+
+    def say(self, text: str) -> None:
+        """Tell what is going on apart from steps."""
+        self.watch(Progress("training", note=text))
 
 
 def corpora(run: TrainingRun) -> tuple[Corpus, Corpus]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -55,6 +55,8 @@ class Batch:
     """By alias: how long the scores took when they were computed."""
     records: int = 0
     """How many records the items came from."""
+    without: int = 0
+    """How many of the records had nothing to score."""
     cut_shares: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     """By alias: shares of the inputs that engines cut, summed over so many items; those of kept
     scores, too."""
@@ -111,6 +113,7 @@ class Batch:
             cuts,
             dict(seconds),
             sum(part.records for part in parts),
+            sum(part.without for part in parts),
             shares,
         )
 
@@ -150,27 +153,27 @@ class Scorer:
     ) -> Iterator[Batch]:
         """Score records as they come, whole records together, in order."""
         pending: list[Item] = []
-        size, count = FIRST_BATCH, 0
+        size, count, without = FIRST_BATCH, 0, 0
         turns = characters = 0
         for record in records:
-            pending += self.items_of(record)
-            count += 1
+            found = self.items_of(record)
+            pending += found
+            count, without = count + 1, without + (not found)
             dialogue = record if isinstance(record, Dialogue) else record.dialogue
             turns += len(dialogue.turns)
             characters += sum(len(turn.text) for turn in dialogue.turns)
             # Dialogues are scored as a whole, so their turns are what counts.
             done = len(pending) if self.plan.level == "turn" else turns
             if done >= size or turns >= BATCH_TURNS or characters >= BATCH_CHARACTERS:
-                batch = self.score_items(pending, explain=explain, records=count)
+                batch = self.score_items(pending, explain=explain)
                 size = _next_size(size, sum(batch.seconds.values()))
-                yield batch
-                pending, count, turns, characters = [], 0, 0, 0
+                yield replace(batch, records=count, without=without)
+                pending, count, without, turns, characters = [], 0, 0, 0, 0
         if count:
-            yield self.score_items(pending, explain=explain, records=count)
+            batch = self.score_items(pending, explain=explain)
+            yield replace(batch, records=count, without=without)
 
-    def score_items(
-        self, items: Sequence[Item], *, explain: bool = False, records: int | None = None
-    ) -> Batch:
+    def score_items(self, items: Sequence[Item], *, explain: bool = False) -> Batch:
         """Score these exchanges, or dialogues, as one batch."""
         level = self.plan.level
         if wrong := [i for i in items if isinstance(i, Dialogue) != (level == "dialogue")]:
@@ -190,9 +193,14 @@ class Scorer:
             filled = [(EMPTY,) * len(columns) if none else next(rows) for none in empty]
             for place, column in enumerate(columns):
                 scores[column] = tuple(row[place] for row in filled)
-        count = len(items) if records is None else records
         return Batch(
-            self.plan, tuple(items), scores, work.cuts, work.seconds, count, work.cut_shares
+            self.plan,
+            tuple(items),
+            scores,
+            work.cuts,
+            work.seconds,
+            len(items),
+            cut_shares=work.cut_shares,
         )
 
     def score_all(

@@ -18,11 +18,12 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import FORMATS, TurnFormat
 from causerie.errors import CauserieError
+from causerie.progress import Watch, ignore
 from causerie.stats import ClusteredRatio
 from causerie.training.config import LoopConfig
 from causerie.training.corpus import Batches, Corpus, sample
 from causerie.training.heldout import nats_per_character, reactions, reactions_found
-from causerie.training.loop import Progress, Task, fit
+from causerie.training.loop import LoopState, Task, fit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,8 +171,8 @@ def tune(
     folder: Path,
     *,
     resume: bool = False,
-    watch: Callable[[Progress], None] = lambda progress: None,
-) -> tuple[dict[str, Tensor], Progress]:
+    watch: Watch = ignore,
+) -> tuple[dict[str, Tensor], LoopState]:
     """The adapter's weights; checkpoints and the log go to `folder`."""
     torch.manual_seed(config.seed)
     task = LanguageModelling(backbone, config, train, valid)

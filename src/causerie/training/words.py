@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from causerie.graph.vectors import WordVector, reduced
+from causerie.progress import Progress, Watch, ignore
 
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
@@ -20,15 +21,12 @@ def word_vectors(
     encoder: Encoder,
     words: Sequence[str],
     dimension: int = DIMENSION,
-    watch: Callable[[int], None] = lambda done: None,
+    watch: Watch = ignore,
 ) -> Iterator[WordVector]:
-    """Each word with the encoder's vector of it, reduced to `dimension` principal components.
-
-    `watch` is told how many words are done.
-    """
+    """Each word with the encoder's vector of it, reduced to `dimension` principal components."""
     vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
     for start in range(0, len(words), _CHUNK):
         chunk = words[start : start + _CHUNK]
         vectors[start : start + len(chunk)] = encoder.encode([((word,),) for word in chunk])
-        watch(start + len(chunk))
+        watch(Progress("encoding words", start + len(chunk), len(words), "words"))
     yield from zip(words, reduced(vectors, dimension), strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,9 +35,10 @@ from causerie.metrics.trained import (
     starting_encoder,
 )
 from causerie.models.artifact import Artifact, damaged, load_artifact
+from causerie.progress import Watch, ignore
 from causerie.text import words
 from causerie.training.corpus import Corpus
-from causerie.training.loop import Progress, fit
+from causerie.training.loop import LoopState, fit
 from causerie.training.vectors import FixedVectors
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ def learn(
     folder: Path,
     *,
     resume: bool = False,
-    watch: Callable[[Progress], None] = lambda progress: None,
-) -> tuple[Scorer, Progress]:
+    watch: Watch = ignore,
+) -> tuple[Scorer, LoopState]:
     """Train a network on the materials; the best scorer by validation, and how it came about."""
     torch.manual_seed(config.seed)
     scorer = Scorer(materials.encoder, materials.topics, config)
