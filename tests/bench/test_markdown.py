@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from causerie.bench.analysis import Column, analyse
-from causerie.bench.markdown import to_markdown
+from causerie.bench.files import to_markdown
 from causerie.bench.results import MetricFacts, RunOptions, RunResult
 from causerie.bench.sets.judged import JudgedItem, JudgedSet
 from causerie.dialogue import Dialogue, Exchange, Turn

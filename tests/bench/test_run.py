@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causerie.bench.files import rows_of, write_results
-from causerie.bench.results import RunOptions, RunResult, from_json
+from causerie.bench.files import write_results
+from causerie.bench.results import RunOptions, RunResult, from_json, rows_of
 from causerie.bench.run import SENTINELS, about, choose_metrics, choose_sets, execute, plan
 from causerie.bench.scores import ScoreStore
 from causerie.bench.sets.judged import JudgedSet

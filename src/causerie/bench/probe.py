@@ -207,28 +207,37 @@ def _answer(item: AttackItem) -> str:
     return item.true.response.text
 
 
-def probe_markdown(result: ProbeResult) -> str:
+def probe_tables(result: ProbeResult) -> list[Table]:
     """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
+    tables = []
+    for control, heading in ((False, "Attacks"), (True, "Controls")):
+        chosen = [a for a in result.attacks if a.control == control]
+        for corpus in dict.fromkeys(attack.corpus for attack in chosen):
+            of_corpus = [attack for attack in chosen if attack.corpus == corpus]
+            title = f"{heading}: {_corpus_title(of_corpus)}"
+            tables.append(_table(result.columns, of_corpus, title, with_mean=not control))
+    return tables
+
+
+def probe_markdown(result: ProbeResult) -> str:
+    """The tables with what they rest on."""
     lines = [
         "## True answers against corrupted ones",
         "",
         "Share of true answers that score above their corrupted twin, ties counting half, with",
         "95% intervals. Sentinels are in italics.",
     ]
-    for control, heading in ((False, "Attacks"), (True, "Controls")):
-        chosen = [a for a in result.attacks if a.control == control]
-        if control and chosen:
-            lines += ["", "The changes of controls are harmless: there, 0.5 is right."]
-        for corpus in dict.fromkeys(attack.corpus for attack in chosen):
-            of_corpus = [attack for attack in chosen if attack.corpus == corpus]
-            lines += ["", f"### {heading}: {_corpus_title(of_corpus)}", ""]
-            lines.append(markdown_table(_table(result.columns, of_corpus, with_mean=not control)))
+    harmless = "The changes of controls are harmless: there, 0.5 is right."
+    for table in probe_tables(result):
+        if table.title.startswith("Controls") and harmless not in lines:
+            lines += ["", harmless]
+        lines += ["", f"### {table.title}", "", markdown_table(table)]
     lines += ["", *_without_number(result), f"signature: `{result.signature}`", ""]
     return "\n".join(lines)
 
 
 def _table(
-    columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], with_mean: bool
+    columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], title: str, with_mean: bool
 ) -> Table:
     rows: list[list[Cell]] = []
     for column in columns:
@@ -239,7 +248,7 @@ def _table(
         mean = [sum(values) / len(values) if whole else ""] if with_mean else []
         rows.append([name, *estimates, *mean])
     head = ["", *(f"{a.attack.replace('_', ' ')} (n={a.items})" for a in attacks)]
-    return Table([*head, "mean"] if with_mean else head, rows, digits=2)
+    return Table([*head, "mean"] if with_mean else head, rows, title, digits=2)
 
 
 def _corpus_title(attacks: Sequence[AttackResult]) -> str:

@@ -16,7 +16,7 @@ from causerie.bench.analysis import ScoredColumn, analyse
 from causerie.bench.results import MetricFacts, RunOptions, RunResult, SetResult
 from causerie.bench.sets.catalogue import catalogue, default_sets, find_set
 from causerie.bench.sets.judged import JudgedSet, read_judged
-from causerie.bench.sets.units import Units, sampled, units_of
+from causerie.bench.sets.units import Units, level_of, sampled, units_of
 from causerie.dialogue import Dialogue
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
@@ -72,8 +72,7 @@ class Part:
 
     @property
     def level(self) -> Level:
-        """That of what is scored: of pairs, each response."""
-        return "dialogue" if self.judged.level == "dialogue" else "turn"
+        return level_of(self.judged)
 
 
 @dataclass(frozen=True)

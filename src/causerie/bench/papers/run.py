@@ -23,7 +23,7 @@ from causerie.bench.papers.protocols import Protocol, among_systems, apply, prot
 from causerie.bench.run import plan_for
 from causerie.bench.sets.catalogue import find_set
 from causerie.bench.sets.judged import JudgedSet, read_judged
-from causerie.bench.sets.units import Units, units_of
+from causerie.bench.sets.units import Units, level_of, units_of
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
@@ -258,8 +258,8 @@ class _Filling:
         if metric in self._unusable:
             raise _EmptyError(self._unusable[metric])
         if place not in self._scored:
-            level = "dialogue" if judged.level == "dialogue" else "turn"
-            plan = plan_for(Plan({metric.name: metric}, self.engines.settings), level)
+            plan = Plan({metric.name: metric}, self.engines.settings)
+            plan = plan_for(plan, level_of(judged))
             scorer = Scorer(plan, self.store, engines=self.engines, refresh=self.refresh)
             items = self._units_of(recipe, judged).items
             task = f"{metric.name} on {recipe.set}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from causerie.bench.sets.judged import JudgedItem, JudgedPair, JudgedSet
 from causerie.dialogue import Exchange
+from causerie.metrics.base import Level
 from causerie.scoring.store import Item
 from causerie.stats import IntArray
 
@@ -52,6 +53,11 @@ class Units:
             first=_NO_PAIRS,
             second=_NO_PAIRS,
         )
+
+
+def level_of(judged: JudgedSet) -> Level:
+    """The level of what is scored: of pairs, each response."""
+    return "dialogue" if judged.level == "dialogue" else "turn"
 
 
 def units_of(judged: JudgedSet) -> Units:
