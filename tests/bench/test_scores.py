@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from causerie.bench.scores import ScoreStore, digest_of, expected_seconds, score_items
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.bench.scores import ScoreStore, digest_of, expected_seconds, score_items
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines
 from causerie.errors import CauserieError
