@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +48,11 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The table as a data frame."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError as error:
+        if find_spec("pandas") is None:
             raise CauserieError(
                 "pandas is not installed: install it with `pip install pandas`, or use .table "
                 "(Arrow) or .to_pylist()"
-            ) from error
+            )
         return self.table.to_pandas()
 
     def to_pylist(self) -> list[Row]:
