@@ -73,8 +73,7 @@ class Result:
         figures, scores = Figures(self.layout.plan.columns[name]), self.batch.scores[name]
         known = [i for i, s in enumerate(scores) if s.value is not None or s.reason == EMPTY.reason]
         known.sort(key=lambda row: figures.badness(scores[row].value))
-        rows: list[Row] = self.table.take(known[: max(n, 0)]).to_pylist()
-        return rows
+        return [self.table.slice(row, 1).to_pylist()[0] for row in known[: max(n, 0)]]
 
     def report(self, path: str | Path) -> Path:
         """Write a page (HTML) with charts and coloured conversations; an older file goes."""
@@ -181,7 +180,7 @@ def _good(
     for record in records_of(data, columns):
         if isinstance(record, Rejected):
             summary.reject()
-            warnings.warn(f"left out: {record}", stacklevel=5)
+            warnings.warn(f"left out: {record}", stacklevel=4)
         else:
             summary.see(record)
             yield record
