@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.score import DEFAULT_METRICS, load_metrics
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="B", help="Responses of the new system.")],
     metrics: Annotated[
         str, typer.Option("--metrics", "-m", help="Names, separated by commas.")
-    ] = DEFAULT_METRICS,
+    ] = "cosine,overlap,length",
     speaker: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Compare only this speaker, or this role (user or system)."),

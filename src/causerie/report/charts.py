@@ -86,8 +86,7 @@ def _histogram(
 ) -> str:
     if not figures.scored:
         return (
-            f'<div class="legend">{outside(label)}'
-            '<span class="quiet">nothing scored</span></div>'
+            f'<div class="legend">{outside(label)}<span class="quiet">nothing scored</span></div>'
         )
     width = WIDTH / axis.bars
     drawn = []

@@ -129,7 +129,7 @@ class Figures:
                 self.percentiles += 1
                 self.percentile_sum += score.percentile
         # Items come in order, so one that is as bad as the last of the worst comes after it.
-        if len(self.worst) < WORST or self._badness(value) < self._badness(self.worst[-1].value):
+        if len(self.worst) < WORST or self.badness(value) < self.badness(self.worst[-1].value):
             self.worst.append(replace(quote(), value=value, percentile=score.percentile))
             self._keep_worst()
 
@@ -164,7 +164,11 @@ class Figures:
 
     def rank(self, quote: Quote) -> tuple[float, int]:
         """Sorts the worst first, and of equals the earlier one."""
-        return self._badness(quote.value), quote.row
+        return self.badness(quote.value), quote.row
+
+    def badness(self, value: float | None) -> float:
+        """Sorts values, the worst first; None is that of an empty response."""
+        return -math.inf if value is None else self.column.sign * value
 
     def distribution(self) -> list[tuple[float, int]]:
         """The middle of every occupied cell and its count, in order."""
@@ -228,9 +232,6 @@ class Figures:
     def _keep_worst(self) -> None:
         self.worst.sort(key=self.rank)
         del self.worst[WORST:]
-
-    def _badness(self, value: float | None) -> float:
-        return -math.inf if value is None else self.column.sign * value
 
 
 @dataclass(frozen=True)

@@ -184,15 +184,11 @@ def _data(page: Page) -> str:
     worst = []
     for name in page.columns:
         quotes = [(q, i) for i, group in enumerate(page.groups) for q in group.figures[name].worst]
-        quotes.sort(key=lambda pair: page.figures[name].rank(pair[0]))  # noqa: B023
+        quotes.sort(key=lambda pair: page.figures[name].rank(pair[0]))
         worst.append([_quoted(quote, index, places) for quote, index in quotes])
-    talks = [
-        {**talk, "system": groups.get(talk["system"], others)} for talk in page.conversations
-    ]
+    talks = [{**talk, "system": groups.get(talk["system"], others)} for talk in page.conversations]
     systems = [group.label for group in page.groups]
-    return data_block(
-        {"columns": columns, "systems": systems, "worst": worst, "dialogues": talks}
-    )
+    return data_block({"columns": columns, "systems": systems, "worst": worst, "dialogues": talks})
 
 
 def _quoted(quote: Quote, system: int, places: Mapping[int, int]) -> dict[str, Any]:

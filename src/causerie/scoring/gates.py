@@ -44,11 +44,13 @@ class Condition:
 
     def __str__(self) -> str:
         about = self.quantity if self.column is None else f"{self.quantity}({self.column})"
-        return f"{about} {self.operator} {self.shown(self.limit)}"
+        return f"{about} {self.operator} {self.shown(self.limit, 6)}"
 
-    def shown(self, value: float) -> str:
+    def shown(self, value: float, digits: int = 4) -> str:
         """A value of the quantity as people read it: shares in per cent."""
-        return f"{100 * value:.6g}%" if self.quantity in _SHARES else f"{value:.6g}"
+        if self.quantity in _SHARES:
+            return f"{100 * value:.{digits}g}%"
+        return f"{value:.{digits}g}"
 
     def judge(self, value: float | None, why: str = "there is no value") -> Verdict:
         """Decide it for a value of its quantity; `why` says why there is none."""

@@ -184,22 +184,23 @@ def metrics_by_alias(
 
 
 def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
-    if isinstance(metrics, Metric):
-        return [(None, metrics)]
     if isinstance(metrics, Mapping):
-        return list(metrics.items())
-    parts: list[MetricLike] = []
-    for one in [metrics] if isinstance(metrics, str) else metrics:
-        if isinstance(one, Metric):
-            parts.append(one)
+        given: list[tuple[str | None, MetricLike]] = list(metrics.items())
+    else:
+        several = isinstance(metrics, Iterable) and not isinstance(metrics, str)
+        given = [(None, one) for one in (metrics if several else [metrics])]  # type: ignore
+    named: list[tuple[str | None, MetricLike]] = []
+    for alias, one in given:
+        if isinstance(one, Metric) or (alias is not None and isinstance(one, str)):
+            named.append((alias, one))
         elif isinstance(one, str):
             listed = [name.strip() for name in one.split(",") if name.strip()]
-            parts += [m for name in listed for m in (names() if name == "all" else (name,))]
+            named += [(None, m) for n in listed for m in (names() if n == "all" else (n,))]
         else:
             raise CauserieError(
                 f"a metric is named or given as a causerie.Metric, not as {type(one).__name__}"
             )
-    return [(None, part) for part in parts]
+    return named
 
 
 def _parsed(text: str) -> tuple[str, str, dict[str, Any]]:

@@ -166,6 +166,14 @@ class Summary:
             notes.append(f"{counted(self.tool_messages, 'tool message')} left out.")
         return notes
 
+    def nothing_scored(self, speaker: str | None) -> str:
+        """Why there is no row, in a sentence."""
+        read = f"nothing to score: {self.records} records read, {self.rejected} of them bad"
+        if speaker and self.speakers:
+            said = ", ".join(self.speakers)
+            return f"{read}; no response by {speaker}, the speakers are {said}"
+        return read
+
     def write_page(
         self, path: Path, plan: Plan, conversations: Sequence[Mapping[str, Any]], title: str
     ) -> None:

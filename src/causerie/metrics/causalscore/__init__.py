@@ -42,6 +42,7 @@ class CausalScore(EncoderMetric):
     name: ClassVar[str] = "causalscore"
     summary: ClassVar[str] = "how strongly the context causes the response (CausalScore)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    drawing = "arcs"
     config: ClassVar[type] = CausalScoreConfig
     annotated: ClassVar[bool] = True
 

@@ -34,6 +34,7 @@ class Grade(EncoderMetric):
     name: ClassVar[str] = "grade"
     summary: ClassVar[str] = "how coherently the response follows, by topics too (GRADE)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    drawing = "graph"
     config: ClassVar[type] = GradeConfig
 
     def columns(self, level: Level) -> tuple[Column, ...]:
