@@ -330,8 +330,7 @@ def test_a_condition_on_no_number_cannot_be_told(tmp_path: Path) -> None:
     assert gate(result, "length > 0", significant=True) is None
 
 
-ANSWERS = ("I am fine, thanks.", "The dog is {}.")
-TALKS = [["How are you?", ANSWERS[0], "And the dog?", ANSWERS[1].format(i)] for i in range(9)]
+TALKS = [
     ["How are you?", "I am fine, thanks.", "And the dog?", f"The dog is {i}."] for i in range(9)
 ]
 

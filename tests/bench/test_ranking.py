@@ -134,4 +134,4 @@ def test_command(talks: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "ranking.svg").read_text().startswith("<svg")
     wrong = run_causerie(*words, "--metrics", "length:x")
     assert wrong.returncode == 2
-    assert "METRIC:OPTION=VALUE" in wrong.stderr
+    assert "x: write KEY=VALUE" in wrong.stderr

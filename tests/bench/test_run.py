@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -383,3 +385,41 @@ def test_one_file_has_the_format_of_its_suffix(
         assert from_json(text) == result
     with pytest.raises(CauserieError, match=r"\.md, \.tex, \.csv, \.json"):
         write_results(result, tmp_path / "table.docx")
+
+
+PLUG_IN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from causerie.metrics.base import Metric
+
+@dataclass(frozen=True)
+class Mine(Metric):
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "a metric of another package"
+    needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+
+    def score_one(self, exchange):
+        return VALUE
+"""
+
+
+def test_a_change_of_a_plug_ins_code_is_another_metric(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scores are kept, and once they were given back after its code had changed."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file, store = tmp_path / "plug_in_of_another.py", ScoreStore(":memory:")
+    found = {}
+    for value in ("len(exchange.response.text)", "-float(len(exchange.response.text))"):
+        file.write_text(PLUG_IN.replace("VALUE", value), encoding="utf-8")
+        sys.modules.pop(file.stem, None)
+        importlib.invalidate_caches()
+        mine = importlib.import_module(file.stem).Mine()
+        row = execute(planned(folder, "bleu", mine), store).sets[1].row("mine")
+        assert row is not None
+        found[value] = row.statistics["spearman"].value
+    one, other = found.values()
+    assert one is not None
+    assert one == pytest.approx(-(other or 0))
+    sys.modules.pop(file.stem)
