@@ -60,9 +60,10 @@ class Turn:
     def __post_init__(self) -> None:
         if self.role not in ("user", "system"):
             role = ROLES.get((self.role or self.speaker).lower())
-            if role is None and self.role is not None:
+            if role is not None:
+                object.__setattr__(self, "role", role)
+            elif self.role is not None:
                 raise CauserieError(f"the role of a turn is user or system, not {self.role!r}")
-            object.__setattr__(self, "role", role)
 
     def is_by(self, speaker: str) -> bool:
         """Whether the turn is by the speaker of this name, or by one with the role it names."""
@@ -305,7 +306,9 @@ def read_chat(
             tool_messages += 1
         elif found:
             background.append(found)
-        model = item.get("model") if isinstance(item, Mapping) else None
+        model = (
+            item.get("model") if isinstance(item, (dict, Mapping)) else getattr(item, "model", None)
+        )
         if isinstance(model, str) and model.strip():
             models.add(checked(model, "model"))
     model = models.pop() if len(models) == 1 else None
@@ -359,7 +362,7 @@ def _fields(message: object) -> Mapping[str, object]:
     dump = getattr(message, "model_dump", None)
     if callable(dump):
         message = dump()
-    if not isinstance(message, Mapping):
+    if not isinstance(message, (dict, Mapping)):
         raise RecordError(f"must be an object, not {type(message).__name__}")
     return message
 

@@ -106,7 +106,7 @@ def test_levels_do_not_mix() -> None:
 def test_of_a_dialogue_the_system_is_scored_where_roles_are_known() -> None:
     turns = [Turn("user", "hello", "user"), Turn("system", "hi", "system")]
     known = Dialogue("d", (*turns, Turn("user", "what a long message", "user")))
-    unknown = Dialogue("e", tuple(replace(turn, role=None) for turn in known.turns))
+    unknown = Dialogue.from_texts([turn.text for turn in known.turns], id="e")
     scored = score_items(Counting(Engines()), [unknown, known, unknown], ScoreStore(":memory:"))
     assert scored.values[0].tolist() == [10.5, 2.0, 10.5]
 

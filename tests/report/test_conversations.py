@@ -138,15 +138,17 @@ def test_a_response_is_shown_with_percentile_references_and_explanation() -> Non
     assert shown[1]["explanation"] == {"up": {"why": ["inf", [1, None]]}}
 
 
-def test_sides_are_the_roles_that_dialogues_decide() -> None:
-    unknown = talk("d", "x")
-    roles = Dialogue("e", (Turn("bot", "hi", "system"), Turn("ann", "hello", "user")))
+def test_sides_are_the_roles_that_scoring_sees() -> None:
+    """Where roles are unknown, whoever speaks last is the system, here and in the metrics."""
+    unknown = Dialogue.from_texts(["hi", "hello", "bye"], speakers=("ann", "bob"))
+    roles = Dialogue("e", (Turn("ann", "hi", "system"), Turn("bob", "hello", "user")))
+    named = talk("d", "x")
     rows: Rows = {1: {"up": 1.0}}
-    shown = data(page_of([(unknown, rows), (roles, rows)], UP))["dialogues"]
-    for dialogue, talked in zip((unknown, roles), shown, strict=True):
-        expected = [dialogue.role_of(turn) for turn in dialogue.turns]
-        assert [turn["side"] for turn in talked["turns"]] == expected
-    assert [turn["side"] for turn in shown[1]["turns"]] == ["system", "user"]
+    shown = data(page_of([(d, rows) for d in (unknown, roles, named)], UP))["dialogues"]
+    sides = [[turn["side"] for turn in dialogue["turns"]] for dialogue in shown]
+    assert sides == [["system", "user", "system"], ["system", "user"], ["user", "system", "user"]]
+    last = unknown.exchanges()[-1]
+    assert sides[0] == [last.role_of(turn) for turn in unknown.turns]
 
 
 @given(st.text(), st.text())

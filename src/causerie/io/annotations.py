@@ -109,10 +109,14 @@ def _exchange(fields: Mapping[str, object], default_id: str, source: str | None)
     context = [_turn(item) for item in history if not (isinstance(item, str) and not item.strip())]
     if not context:
         raise RecordError("history has no turns")
+    if response is None:
+        raise RecordError("response is missing")
     record = {"id": fields.get("id"), "context": context, "response": _turn(response)}
     exchange = to_record(record, default_id, source)
     assert isinstance(exchange, Exchange)
-    text(exchange.response.text, "response")  # silence has no causes that could be annotated
+    for index, turn in enumerate(exchange.context):
+        text(turn.text, f"context turn {index}: text")
+    text(exchange.response.text, "response: text")  # silence has no causes that could be marked
     return exchange
 
 

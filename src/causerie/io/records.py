@@ -78,7 +78,7 @@ def turn_of(item: object, index: int | None = None) -> Turn | str | None:
     As with chat messages, a tool's is None and a developer's is text of the background. A turn
     without a speaker is by its role.
     """
-    if not isinstance(item, Mapping):
+    if not isinstance(item, (dict, Mapping)):
         raise RecordError(f"must be an object, not {type(item).__name__}")
     role = item.get("role")
     given = item.get("speaker")
@@ -117,10 +117,12 @@ def any_turn(
     item: object, index: int | None = None, otherwise: _Reader = turn_of
 ) -> Turn | str | None:
     """Read a turn or a chat message by the shape it has; `otherwise` if it has neither."""
-    if isinstance(item, Mapping):
+    if isinstance(item, (dict, Mapping)):
         if item.get("text") is not None:
             return turn_of(item, index)
-        if item.get("content") is not None or item.get("from") is not None:
+        message = item.get("speaker") is None and item.get("role") is not None
+        message = message and ("content" in item or "tool_calls" in item)
+        if message or item.get("from") is not None:
             return read_message(item, index)
     return otherwise(item, index)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +18,7 @@ from causerie.models.artifact import Artifact, ArtifactInfo, damaged, shipped
 from causerie.models.registry import read_registry
 from causerie.options import option
 from causerie.progress import Progress, Watch, ignore
+from causerie.render.tables import Table, markdown_table
 from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ def card(
         lines.append(f"- its training went on from `{Path(run.init).name}`")
     lines += ["", f"Licence of the data: {run.licence}", "", "## Recipe", ""]
     lines += ["```", run.recipe, "```", "", "## Facts, and results on validation data", ""]
-    lines += ["| what | value |", "|---|---|"]
-    lines += [f"| {key} | {value} |" for key, value in results.items()]
+    facts = [[key, str(value)] for key, value in results.items()]
+    lines.append(markdown_table(Table(["what", "value"], facts, align="ll")))
     lines += ["", "## Limits", "", *(f"- {limit}" for limit in limits), ""]
     return "\n".join(lines)

@@ -90,7 +90,7 @@ def build_report(page: Page) -> str:
     """
     return fill(
         "causerie.report",
-        title=escape(page.title),
+        title=page.title,
         signature=escape(page.signature),
         sentence=escape(_sentence(page)),
         notes=escape(" ".join(page.notes)),

@@ -186,9 +186,10 @@ def metrics_by_alias(
 def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
     if isinstance(metrics, Mapping):
         given: list[tuple[str | None, MetricLike]] = list(metrics.items())
+    elif isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
+        given = [(None, metrics)]
     else:
-        several = isinstance(metrics, Iterable) and not isinstance(metrics, str)
-        given = [(None, one) for one in (metrics if several else [metrics])]  # type: ignore
+        given = [(None, one) for one in metrics]
     named: list[tuple[str | None, MetricLike]] = []
     for alias, one in given:
         if isinstance(one, Metric) or (alias is not None and isinstance(one, str)):

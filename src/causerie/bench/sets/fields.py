@@ -41,11 +41,13 @@ def read_context(value: object) -> Chat:
 
 
 def _turn(value: object, index: int | None = None) -> Turn | str | None:
-    """A turn of a record, whose speaker may be unknown."""
-    nobody = isinstance(value, Mapping) and not (value.get("speaker") or value.get("role"))
-    if nobody and isinstance(value, Mapping) and value.get("from") is None:
-        return Turn("", checked(value.get("text"), "text"), message=index)
-    return any_turn(value, index)
+    """A turn of a record, whose speaker may be unknown, or a chat message."""
+    if not isinstance(value, Mapping) or "text" not in value:
+        return any_turn(value, index)
+    speaker = optional_text(value, "speaker") or optional_text(value, "role")
+    if speaker is None:
+        return Turn("", checked(value["text"], "text"), message=index)
+    return any_turn({"speaker": speaker, "text": value["text"]}, index)
 
 
 def read_response(context: tuple[Turn, ...], value: object, name: str) -> Turn:

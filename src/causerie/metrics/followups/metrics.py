@@ -244,5 +244,5 @@ def _read_dimensions(path: str | None, state: tuple[int, int] | None) -> Dimensi
 
 def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
     """The turn that stands for the dialogue, with everything before it."""
-    said = [i for i in dialogue.turns_by(speaker) if dialogue.turns[i].text.strip()]
-    return Exchange(dialogue, said[-1]) if said else None
+    places = [i for i in dialogue.turns_by(speaker) if dialogue.turns[i].text.strip()]
+    return Exchange(dialogue, places[-1]) if places else None
