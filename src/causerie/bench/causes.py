@@ -34,7 +34,7 @@ from causerie.stats import (
     balanced_accuracy_of_clusters,
     estimates_of,
 )
-from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.corpus import AnnotatedCorpus
 
 POOLED = "all"
 

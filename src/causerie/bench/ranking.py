@@ -19,7 +19,7 @@ from causerie.metrics.base import Metric
 from causerie.render.svg import BLUE, RED, label, outline, picture
 from causerie.render.tables import Table, markdown_table
 from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
-from causerie.training.candidates import CANDIDATES, corpus_items
+from causerie.training.negatives import CANDIDATES, corpus_items
 from causerie.training.corpus import Corpus
 
 _UNSCORED = "no true response has a score"

@@ -53,7 +53,7 @@ def causes(
     from causerie.metrics import load
     from causerie.metrics.causalscore import CausalScore
     from causerie.metrics.causalscore.discovery import DiscoveryTest
-    from causerie.training.annotated import AnnotatedCorpus
+    from causerie.training.corpus import AnnotatedCorpus
 
     engines = Engines(
         Settings(

@@ -68,6 +68,7 @@ class Engines:
         from causerie.engines.encoder import Encoder
 
         settings = replace(self.settings, encoder=name) if name else self.settings
+        self._use_threads()
         return Encoder.load(self.store, settings)
 
     def artifact(self, info: ArtifactInfo) -> Artifact:
@@ -119,6 +120,7 @@ class Engines:
         def load() -> Likelihood:
             from causerie.engines.likelihood import Likelihood
 
+            self._use_threads()
             return Likelihood.load(self.store, self.settings)
 
         return self.shared("likelihood", load)
@@ -129,9 +131,17 @@ class Engines:
         def load() -> Ranker:
             from causerie.engines.ranker import Ranker
 
+            self._use_threads()
             return Ranker.load(self.store, self.settings, name)
 
         return self.shared(("ranker", name), load)
+
+    def _use_threads(self) -> None:
+        """Before a network is loaded: torch has one number of threads for all of them."""
+        if self.settings.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.settings.threads)
 
     def signature(self, kind: Kind, name: str | None = None) -> str:
         """What decides the numbers of a network, told without loading it."""

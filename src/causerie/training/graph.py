@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from causerie.engines import Engines
 from causerie.errors import CauserieError
@@ -16,14 +18,19 @@ from causerie.graph.conceptnet import read_assertions, read_numberbatch
 from causerie.graph.corpus import count_words, read_answers
 from causerie.graph.edges import Edge, Watch, within
 from causerie.graph.triples import read_triples
-from causerie.graph.vectors import WordVector
+from causerie.graph.vectors import WordVector, reduced
 from causerie.graph.wordnet import read_wordnet
 from causerie.io import Rejected
 from causerie.models.hashing import sha256
 from causerie.text.keywords import Frequencies
-from causerie.training.words import DIMENSION, word_vectors
+
+if TYPE_CHECKING:
+    from causerie.engines.encoder import Encoder
 
 WORDNET = "wordnet-3.1"
+DIMENSION = 64
+"""Of the vectors that the encoder makes of words."""
+_CHUNK = 2048
 
 Progress: TypeAlias = Callable[[str, float, float], None]
 """Is told what is going on, how much of it is done, and of how much."""
@@ -143,6 +150,24 @@ def _vectors(
         plan.dimension,
         lambda done: watch("encoding words", done, len(words)),
     ), origin
+
+
+def word_vectors(
+    encoder: Encoder,
+    words: Sequence[str],
+    dimension: int = DIMENSION,
+    watch: Callable[[int], None] = lambda done: None,
+) -> Iterator[WordVector]:
+    """Each word with the encoder's vector of it, reduced to `dimension` principal components.
+
+    `watch` is told how many words are done.
+    """
+    vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
+    for start in range(0, len(words), _CHUNK):
+        chunk = words[start : start + _CHUNK]
+        vectors[start : start + len(chunk)] = encoder.encode([((word,),) for word in chunk])
+        watch(start + len(chunk))
+    yield from zip(words, reduced(vectors, dimension), strict=True)
 
 
 def _source(name: str, licence: str, *files: Path) -> Source:

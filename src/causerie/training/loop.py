@@ -19,9 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from causerie.errors import CauserieError
-from causerie.training.checkpoint import Checkpoint
+from causerie.training.checkpoint import Checkpoint, Log
 from causerie.training.config import LoopConfig
-from causerie.training.log import Log
 
 
 class Task(ABC):
@@ -80,14 +79,16 @@ def fit(
     *,
     identity: Mapping[str, Any] | None = None,
     resume: bool = False,
+    restart: bool = False,
     checkpoint_minutes: float = 3.0,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Train until the steps are done or validation stops improving; leave the best weights.
 
     `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
-    interrupted goes on from there, to the same result. `identity` is whatever else decides the
-    result (data, hyper-parameters): a checkpoint of another one is refused.
+    interrupted goes on from there, to the same result, and with `restart` what is there is
+    written over. `identity` is whatever else decides the result (data, hyper-parameters): a
+    checkpoint of another one is refused.
     """
     trainable = {n: p for n, p in task.module.named_parameters() if p.requires_grad}
     device = next(iter(trainable.values())).device
@@ -97,8 +98,13 @@ def fit(
         weight_decay=config.weight_decay,
     )
     checkpoint = Checkpoint(folder, trainable, optimizer, {**asdict(config), **(identity or {})})
+    if restart:
+        checkpoint.remove()
     if checkpoint.exists() and not resume:
-        raise CauserieError(f"{folder} holds an earlier training: add --resume, or remove it")
+        raise CauserieError(
+            f"{folder} holds an earlier training: add --resume to go on with it, or --force to "
+            "begin anew"
+        )
     progress = Progress(**checkpoint.load()) if checkpoint.exists() else Progress(config.steps)
     log = Log(folder, progress.step)
     saved = time.monotonic()
