@@ -61,15 +61,15 @@ class Engines:
 
     @property
     def encoder(self) -> Encoder:
-        return self.shared("encoder", self.new_encoder)
+        return self.shared("encoder", lambda: self.new_encoder(trainable=False))
 
-    def new_encoder(self, name: str | None = None) -> Encoder:
+    def new_encoder(self, name: str | None = None, *, trainable: bool = True) -> Encoder:
         """An encoder of its own, to be tuned; the shared one is `encoder`."""
         from causerie.engines.encoder import Encoder
 
         settings = replace(self.settings, encoder=name) if name else self.settings
         self._use_threads()
-        return Encoder.load(self.store, settings)
+        return Encoder.load(self.store, settings, trainable=trainable)
 
     def artifact(self, info: ArtifactInfo) -> Artifact:
         """A trained metric's weights, read once."""
@@ -99,7 +99,9 @@ class Engines:
     ) -> Encoder:
         from causerie.engines.tuning import tuned
 
-        encoder = self.new_encoder(self._backbone(artifact))
+        # Adapters are put into networks of transformers.
+        adapter = tuning.kind == "adapter"
+        encoder = self.new_encoder(self._backbone(artifact), trainable=adapter)
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
         return encoder

@@ -212,7 +212,7 @@ class Encoder:
         self._known: Cache[tuple[str, tuple[int, bytes]], Floats] = Cache(REMEMBERED_VECTORS)
 
     @classmethod
-    def load(cls, store: Store, settings: Settings) -> Encoder:
+    def load(cls, store: Store, settings: Settings, *, trainable: bool = False) -> Encoder:
         return cls(
             load_backbone(
                 store,
@@ -220,6 +220,7 @@ class Encoder:
                 "encoder",
                 dtype=settings.torch_dtype(),
                 device=settings.torch_device(),
+                trainable=trainable,
             )
         )
 

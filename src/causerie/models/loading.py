@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
@@ -47,10 +48,23 @@ class Backbone:
 
 
 def load_backbone(
-    store: Store, name: str, kind: Kind, *, dtype: torch.dtype, device: torch.device
+    store: Store,
+    name: str,
+    kind: Kind,
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    trainable: bool = True,
 ) -> Backbone:
-    """Load a model by registry name, local folder or hub name."""
+    """Load a model by registry name, local folder or hub name.
+
+    A plain BERT that is not to be trained needs no transformers, which takes seconds to import.
+    """
     resolved = store.resolve(name, kind)
+    if kind == "encoder" and not trainable and resolved.revision is None:
+        found = _plain_bert(resolved, dtype, device)
+        if found is not None:
+            return found
     offline = store.offline or resolved.revision is None
     where = {
         "revision": resolved.revision,
@@ -71,6 +85,24 @@ def load_backbone(
     return Backbone(
         resolved.name, resolved.sha256, model.to(device).eval(), tokenizer, resolved.pooling
     )
+
+
+def _plain_bert(resolved: Resolved, dtype: torch.dtype, device: torch.device) -> Backbone | None:
+    """The network where it is a plain BERT and whole; transformers says what is wrong if not."""
+    from causerie.models.bert import PlainTokenizer, is_plain_bert, load_bert
+
+    folder = Path(resolved.location)
+    if not is_plain_bert(folder):
+        return None
+    with announced(f"loading {resolved.name}"):
+        try:
+            tokenizer = PlainTokenizer(folder)
+            model = load_bert(folder, dtype, device)
+        except Exception:  # a damaged file: the other way to load it has the better words
+            return None
+    if resolved.max_length is not None:
+        tokenizer.model_max_length = min(tokenizer.model_max_length, resolved.max_length)
+    return Backbone(resolved.name, resolved.sha256, model, tokenizer, resolved.pooling)
 
 
 def _load_tokenizer(resolved: Resolved, where: dict[str, Any]) -> Any:

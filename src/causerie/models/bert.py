@@ -1,0 +1,237 @@
+"""BERT for scoring, without transformers: importing that library takes longer than most scoring.
+
+The network of Devlin et al. (2019): embeddings, then layers of self-attention and a feed-forward
+part, each with a residual and layer normalisation after it. Weights have the names that published
+checkpoints give them, so trained weights fit either implementation; the tests hold this one
+against transformers. Whatever is not a plain BERT in a local folder is left to transformers, and
+so is training.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+_PROJECTIONS = ("query", "key", "value")
+
+_USUAL = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "quantization_config": None,
+}
+"""What a configuration must say, or not speak of, for a network to be a plain BERT."""
+_UNUSED = ("pooler.", "cls.", "embeddings.position_ids")
+"""Weights of a checkpoint that do not make vectors of tokens."""
+_UNLIMITED = 1_000_000
+
+
+@dataclass(frozen=True)
+class BertSizes:
+    """The part of a configuration that says how large the network is."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    layer_norm_eps: float
+
+
+class PlainTokenizer:
+    """A tokenizer.json with the few manners of transformers that the encoder engine needs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        settings = _read(folder / "tokenizer_config.json")
+        longest = settings.get("model_max_length") or _UNLIMITED
+        self.model_max_length = int(min(longest, _UNLIMITED))
+        padding = settings.get("pad_token") or "[PAD]"
+        name = padding["content"] if isinstance(padding, dict) else padding
+        self.pad_token_id = int(self._tokenizer.token_to_id(name) or 0)
+
+    def __call__(
+        self, texts: Any, pair: str | None = None, *, add_special_tokens: bool = True, **_: Any
+    ) -> dict[str, Any]:
+        """Tokens of a list of texts, or of one text with its pair; "[SEP]" in a text is text."""
+        self._tokenizer.encode_special_tokens = True
+        if isinstance(texts, str):
+            one = self._tokenizer.encode(texts, pair, add_special_tokens=add_special_tokens)
+            return {"input_ids": one.ids, "special_tokens_mask": one.special_tokens_mask}
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens)
+        return {"input_ids": [one.ids for one in encoded]}
+
+
+class _FromFile:
+    """Leaves weights as they are until those of a file take their place."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class Linear(_FromFile, nn.Linear):
+    pass
+
+
+class Embedding(_FromFile, nn.Embedding):
+    pass
+
+
+class LayerNorm(_FromFile, nn.LayerNorm):
+    pass
+
+
+class Normed(nn.Module):
+    """A linear map; then what went in before it is added, and everything is normalised."""
+
+    def __init__(self, inputs: int, sizes: BertSizes) -> None:
+        super().__init__()
+        self.dense = Linear(inputs, sizes.hidden_size)
+        self.LayerNorm = LayerNorm(sizes.hidden_size, sizes.layer_norm_eps)
+
+    def forward(self, inner: Tensor, outer: Tensor) -> Tensor:
+        normed: Tensor = self.LayerNorm(self.dense(inner) + outer)
+        return normed
+
+
+class Attention(nn.Module):
+    """Every token looks at every other that is not padding."""
+
+    def __init__(self, sizes: BertSizes) -> None:
+        super().__init__()
+        width = sizes.hidden_size
+        self.heads = sizes.num_attention_heads
+        self.self = nn.ModuleDict({name: Linear(width, width) for name in _PROJECTIONS})
+        self.output = Normed(width, sizes)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        rows, tokens, width = hidden.shape
+        query, key, value = (
+            self.self[name](hidden).view(rows, tokens, self.heads, -1).transpose(1, 2)
+            for name in _PROJECTIONS
+        )
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        together = mixed.transpose(1, 2).reshape(rows, tokens, width)
+        attended: Tensor = self.output(together, hidden)
+        return attended
+
+
+class Layer(nn.Module):
+    """Attention, then a feed-forward part."""
+
+    def __init__(self, sizes: BertSizes) -> None:
+        super().__init__()
+        inner = sizes.intermediate_size
+        self.attention = Attention(sizes)
+        self.intermediate = nn.ModuleDict({"dense": Linear(sizes.hidden_size, inner)})
+        self.output = Normed(inner, sizes)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
+        attended = self.attention(hidden, mask)
+        inner = functional.gelu(self.intermediate["dense"](attended))
+        out: Tensor = self.output(inner, attended)
+        return out
+
+
+class Embeddings(nn.Module):
+    """Words, segments and positions together."""
+
+    def __init__(self, sizes: BertSizes) -> None:
+        super().__init__()
+        width = sizes.hidden_size
+        self.word_embeddings = Embedding(sizes.vocab_size, width)
+        self.position_embeddings = Embedding(sizes.max_position_embeddings, width)
+        self.token_type_embeddings = Embedding(sizes.type_vocab_size, width)
+        self.LayerNorm = LayerNorm(width, sizes.layer_norm_eps)
+
+    def forward(self, ids: Tensor, types: Tensor | None) -> Tensor:
+        types = torch.zeros_like(ids) if types is None else types
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        words = self.word_embeddings(ids) + self.token_type_embeddings(types)
+        embedded: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
+        return embedded
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """What the network gives, named as transformers names it."""
+
+    last_hidden_state: Tensor
+
+
+class Bert(nn.Module):
+    """The whole network, with the attributes that the encoder engine asks a network for."""
+
+    def __init__(self, sizes: BertSizes) -> None:
+        super().__init__()
+        self.config = sizes
+        self.embeddings = Embeddings(sizes)
+        layers = nn.ModuleList(Layer(sizes) for _ in range(sizes.num_hidden_layers))
+        self.encoder = nn.ModuleDict({"layer": layers})
+
+    @property
+    def device(self) -> torch.device:
+        return self.embeddings.word_embeddings.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embeddings.word_embeddings.weight.dtype
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embeddings.word_embeddings
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> Output:
+        hidden = self.embeddings(input_ids, token_type_ids)
+        seen = attention_mask.bool()
+        mask = None if bool(seen.all()) else seen[:, None, None, :]
+        for layer in cast(nn.ModuleList, self.encoder["layer"]):
+            hidden = layer(hidden, mask)
+        return Output(hidden)
+
+
+def is_plain_bert(folder: Path) -> bool:
+    """Whether a folder holds a network and a tokenizer that this module can run."""
+    if not all((folder / f).is_file() for f in ("model.safetensors", "tokenizer.json")):
+        return False
+    config = _read(folder / "config.json")
+    return "model_type" in config and all(
+        config.get(key, usual) == usual for key, usual in _USUAL.items()
+    )
+
+
+def load_bert(folder: Path, dtype: torch.dtype, device: torch.device) -> Bert:
+    """The network in a folder; a KeyError or RuntimeError says which weights are missing."""
+    config = _read(folder / "config.json")
+    sizes = BertSizes(**{name: config[name] for name in BertSizes.__dataclass_fields__})
+    weights = {
+        name.removeprefix("bert."): tensor.to(dtype)
+        for name, tensor in load_file(folder / "model.safetensors").items()
+    }
+    used = {n: t for n, t in weights.items() if not n.startswith(_UNUSED)}
+    network = Bert(sizes)
+    network.load_state_dict(used, assign=True)
+    return network.to(device).eval().requires_grad_(False)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
