@@ -20,6 +20,7 @@ from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.units import units_of
 from causerie.engines import Engines
 from causerie.metrics import load
+from causerie.render.tables import Table, markdown_table
 from reporting import Report
 
 DOMAINS = {"dream": "dream.train", "esconv": "esconv.train", "msc": "msc_session2.valid"}
@@ -92,19 +93,16 @@ def reproduced(report: Report, data: Path, name: str, setting: str) -> None:
 def distribution(data: Path, scores: Path) -> str:
     """How many responses of each set score in each tenth from 0 to 1."""
     edges = np.linspace(0, 1, 11)
-    lines = [
-        "| set | " + " | ".join(f"{low:.1f}-{low + 0.1:.1f}" for low in edges[:-1]) + " |",
-        "| --- |" + " --: |" * 10,
-    ]
+    rows = []
     metric = load("causalscore")
     for domain in DOMAINS:
         items = units_of(read_judged(find_set(f"pairwise_{domain}", data))).items
         with ScoreStore(scores) as store:
             values = score_items(metric, items, store).values[0]
         counts, _ = np.histogram(values, edges)
-        shares = " | ".join(f"{share:.0%}" for share in counts / len(values))
-        lines.append(f"| {domain} | {shares} |")
-    return "\n".join(lines)
+        rows.append([domain, *(f"{share:.0%}" for share in counts / len(values))])
+    tenths = [f"{low:.1f}-{low + 0.1:.1f}" for low in edges[:-1]]
+    return markdown_table(Table(["set", *tenths], rows))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from causerie.bench.units import Units, units_of
 from causerie.engines import Engines, Settings
 from causerie.metrics import Metric, load
 from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
+from causerie.render.tables import Table, markdown_table
 from causerie.stats import (
     ClusterStatistic,
     Estimate,
@@ -231,16 +232,12 @@ def change(keys: Sequence[Key], old: str, new: str) -> NDArray[np.float64]:
 
 def table(lines: Sequence[Line], names: Sequence[str]) -> str:
     """Dimensions as columns."""
-    rows = [f"| | {' | '.join(names)} | mean |", f"| --- |{' --: |' * (len(names) + 1)}"]
-    for line in lines:
-        cells = [f"{line.of[name]:.3f}" if name in line.of else "" for name in names]
-        rows.append(f"| {line.title} | {' | '.join(cells)} | {line.mean.text(3)} |")
-    return "\n".join(rows)
+    rows = [[line.title, *(line.of.get(name, "") for name in names), line.mean] for line in lines]
+    return markdown_table(Table(["", *names, "mean"], rows))
 
 
 def differences(changes: Iterable[str], means: Sequence[Estimate]) -> str:
-    rows = [f"| {title} | {one.text(3)} |" for title, one in zip(changes, means, strict=True)]
-    return "\n".join(["| | gain in the mean |", "| --- | --: |", *rows])
+    return markdown_table(Table(["", "gain in the mean"], list(zip(changes, means, strict=True))))
 
 
 def _values(estimates: Iterable[Estimate]) -> list[float]:

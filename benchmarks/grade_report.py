@@ -45,6 +45,8 @@ from causerie.metrics.grade.tuples import draw_tuples
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.models.hashing import sha256_of_all
+from causerie.progress import print_note
+from causerie.render.tables import Marked, Table, markdown_table
 from causerie.training.corpus import Corpus, sample
 
 SETTINGS = (
@@ -112,8 +114,8 @@ class Report:
             file.write_text(json.dumps(self._held_out()), encoding="utf-8")
         found = json.loads(file.read_text(encoding="utf-8"))
         heads = [f"{kind} negatives (n={n:,})" for kind, n in found["counts"].items()]
-        rows = [f"| `{name}` | {' | '.join(texts)} |" for name, texts in found["rows"].items()]
-        return [f"| metric | {' | '.join(heads)} |", "|---|" + "---|" * len(heads), *rows]
+        rows = [[Marked(name, "code"), *texts] for name, texts in found["rows"].items()]
+        return markdown_table(Table(["metric", *heads], rows)).splitlines()
 
     def _held_out(self) -> dict[str, Any]:
         metric = self.metric()
@@ -172,7 +174,7 @@ class Report:
             valid=(self.corpus("valid"),),
             folder=self.work / "grade.training",  # where the artifact's tuples are
             init=self.options.init or None,
-            say=lambda text: print(text, file=sys.stderr, flush=True),
+            watch=print_note,
         )
         shared = prepare(self.engines, run)
         shared = replace(shared, train=sample(shared.train, self.options.tuples, config.seed))
@@ -247,9 +249,11 @@ def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     full, without = (
         np.array([run["won"] for run in runs[name]], dtype=np.float64) for name in COMPARED
     )
-    lines = ["| seed | full model | no graph branch | difference |", "|---|---|---|---|"]
-    for seed, (one, other) in enumerate(zip(full.mean(1), without.mean(1), strict=True)):
-        lines.append(f"| {seed} | {one:.4f} | {other:.4f} | {one - other:+.4f} |")
+    rows = [
+        [seed, f"{one:.4f}", f"{other:.4f}", f"{one - other:+.4f}"]
+        for seed, (one, other) in enumerate(zip(full.mean(1), without.mean(1), strict=True))
+    ]
+    heads = ["seed", "full model", "no graph branch", "difference"]
     differences = full.mean(1) - without.mean(1)
     mean, text, verdict = differences.mean(), f"{differences.mean():+.4f}", ""
     if len(differences) > 1:
@@ -260,7 +264,7 @@ def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     dialogues = runs[COMPARED[0]][0]["dialogues"]
     with_graph = accuracy(full.mean(0), dialogues).text(accuracy(without.mean(0), dialogues))
     return [
-        *lines,
+        *markdown_table(Table(heads, rows)).splitlines(),
         "",
         f"The paired difference over {len(differences)} seeds is {text} (95%, t interval over "
         f"seeds); over validation dialogues, the seeds averaged, {with_graph} (95%, bootstrap)."
@@ -273,7 +277,7 @@ def ablations(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     heads = ["variant", "seeds", "ranking accuracy", "lexical", "embedding"]
     heads += ["Ranker Pearson", "Ranker Spearman", "Generator Pearson", "Generator Spearman"]
     heads += ["average"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for name, found in runs.items():
         cells = [_spread([float(np.mean(run["won"])) for run in found])]
         for kind in ("lexical", "embedding"):
@@ -284,8 +288,8 @@ def ablations(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
             cells.append(_spread(values))
         judged = [run["judged"] or [None] * 5 for run in found]
         cells += [_spread([row[column] for row in judged]) for column in range(5)]
-        lines.append(f"| {name} | {len(found)} | {' | '.join(cells)} |")
-    return lines
+        rows.append([name, len(found), *cells])
+    return markdown_table(Table(heads, rows)).splitlines()
 
 
 def _spread(values: list[float | None]) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from causerie.dialogue import Dialogue
 from causerie.graph import Graph, Hops
 from causerie.io import read
+from causerie.render.tables import Table, markdown_table
 from causerie.stats import spearman, win_share
 from causerie.text.keywords import KeywordExtractor
 
@@ -114,9 +115,7 @@ def main() -> None:
                 closeness(theirs, options.dialogues, random.Random(1)),
             )
         )
-    print("| | this graph | the other |\n|---|---|---|")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
+    print(markdown_table(Table(["", "this graph", "the other"], rows)))
     correlation = spearman(our_steps, their_steps)[0].text(2)
     print(f"\nSpearman correlation of the hops of {PAIRS:,} random pairs: {correlation}.")
 

@@ -17,6 +17,7 @@ from causerie import Engines, Settings, load
 from causerie.metrics.odes import CLASSES, THRESHOLD, Odes
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.train import Example, examples, f1_scores, labels_of, measure
+from causerie.render.tables import Table, markdown_table
 from odes_data import ABUSE, sources
 
 ABOUT = (
@@ -43,10 +44,9 @@ def table(odes: Odes, title: str, some: Sequence[Example]) -> str:
     """F1 of the classes that occur."""
     scores, counts = measure(odes.classifier, some), labels_of(some).sum(0)
     there = np.flatnonzero(counts).tolist()
-    lines = [f"| {title} | utterances | F1 |", "|---|---|---|"]
-    lines += [f"| {CLASSES[place]} | {counts[place]:,} | {scores[place]:.3f} |" for place in there]
-    lines.append(f"| macro | {len(some):,} | {np.mean(scores[there]):.3f} |")
-    return "\n".join(lines)
+    rows = [[CLASSES[place], int(counts[place]), float(scores[place])] for place in there]
+    rows.append(["macro", len(some), float(np.mean(scores[there]))])
+    return markdown_table(Table([title, "utterances", "F1"], rows))
 
 
 def abuse(odes: Odes, some: Sequence[Example]) -> str:

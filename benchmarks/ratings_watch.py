@@ -22,6 +22,7 @@ from causerie.ratings.log import read_log
 from causerie.ratings.monitor import RatingMonitor
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.predictor import RatingPredictor
+from causerie.render.tables import Table, markdown_table
 
 WARM = 4
 """Turns that do not count: the first loads what is loaded once."""
@@ -53,16 +54,13 @@ def watched(predictor: RatingPredictor, dialogues: Sequence[Dialogue]) -> str:
             times["features"].append(reading.feature_seconds)
             times["prediction"].append(reading.seconds - reading.feature_seconds)
     counted = {name: values[WARM:] for name, values in times.items()}
-    lines = [
-        f"{len(counted['in all']):,} turns of {len(dialogues)} conversations, one thread.",
-        "",
-        "| milliseconds for a turn | median | p95 |",
-        "|---|---|---|",
+    rows = [
+        [name, *(1000 * np.quantile(values, [0.5, 0.95])).tolist()]
+        for name, values in counted.items()
     ]
-    for name, values in counted.items():
-        middle, slow = 1000 * np.quantile(values, [0.5, 0.95])
-        lines.append(f"| {name} | {middle:.0f} | {slow:.0f} |")
-    return "\n".join([*lines, ""])
+    table = Table(["milliseconds for a turn", "median", "p95"], rows, digits=0)
+    turns = f"{len(counted['in all']):,} turns of {len(dialogues)} conversations, one thread."
+    return f"{turns}\n\n{markdown_table(table)}\n"
 
 
 def main() -> None:

@@ -124,6 +124,28 @@ def test_reproduce(terminal: Terminal, data: Path, tmp_path: Path) -> None:
     assert "Table 3" in out.read_text()
 
 
+@pytest.mark.parametrize("suffix", ["tex", "csv", "json"])
+def test_reproduced_tables_by_suffix(
+    terminal: Terminal, data: Path, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"causalscore.{suffix}"
+    words = ("reproduce", "causalscore", "--data", data, "--metrics", "bleu", "--out", out)
+    assert terminal.run(*words, "--scores", tmp_path / "scores.sqlite")[0] == 0
+    text = out.read_text()
+    assert "BLEU" in text
+    assert "Table 3" in text
+    assert "| ---" not in text
+
+
+def test_an_unknown_suffix_is_refused_before_anything_is_scored(
+    terminal: Terminal, data: Path, tmp_path: Path
+) -> None:
+    words = ("reproduce", "causalscore", "--data", data, "--metrics", "bleu")
+    status, shown, error = terminal.run(*words, "--out", tmp_path / "table.docx")
+    assert (status, shown) == (2, "")
+    assert "table.docx has no known suffix: use one of .md, .tex, .csv, .json" in error
+
+
 def test_reproduce_all(terminal: Terminal, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.md"
     status, shown, error = terminal.run(

@@ -12,8 +12,8 @@ from causerie.cli.graph import graph_app
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.graph import Graph
-from causerie.io import Rejected
 from causerie.models import Store
+from causerie.progress import Progress
 from causerie.training.graph import GraphPlan, build_graph
 from graph.test_sources import ASSERTIONS, SYNSETS, written
 from models.shelf import digest
@@ -99,9 +99,9 @@ def test_sources_are_merged_and_restricted_to_spoken_words(
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
     engines.store = Store(tmp_path / "store", offline=True, registry=registry)
     engines.store.pull("wordnet-3.1", written(tmp_path, SYNSETS, "w.xml"))
-    told: list[str] = []
+    told: list[Progress] = []
     plan = GraphPlan(tmp_path / "g", wordnet=True, corpus=(corpus,), dimension=4)
-    about = build_graph(plan, engines, lambda what, done, total: told.append(what))
+    about = build_graph(plan, engines, told.append)
     graph = Graph.open(tmp_path / "g")
     edges = {(n.word, n.relation) for n in graph.neighbours(graph.find("dog") or 0)}
     assert {("bone", "AnsweredWith"), ("canine", "IsA"), ("pack", "PartOf")} <= edges
@@ -113,7 +113,8 @@ def test_sources_are_merged_and_restricted_to_spoken_words(
     assert graph.vectors([0]).any()
     assert graph.frequencies.utterances == 104
     assert graph.frequencies.counts["dog"] == 12
-    assert {"counting words", "reading WordNet", "finding answers", "encoding words"} <= {*told}
+    tasks = {one.task for one in told}
+    assert {"counting words", "reading WordNet", "finding answers", "encoding words"} <= tasks
     assert "Princeton University" in (tmp_path / "g" / "LICENSE").read_text()
 
     build_graph(
@@ -128,22 +129,23 @@ def test_what_cannot_be_fetched_is_said_before_anything_is_read(
     tmp_path: Path, corpus: Path
 ) -> None:
     engines = Engines(Settings(models_dir=tmp_path / "empty", offline=True))
-    told: list[str] = []
+    told: list[Progress] = []
     for plan in (
         GraphPlan(tmp_path / "g", wordnet=True, corpus=(corpus,), dimension=0),
         GraphPlan(tmp_path / "g", corpus=(corpus,), dimension=4),
     ):
         with pytest.raises(CauserieError, match="offline"):
-            build_graph(plan, engines, lambda what, done, total: told.append(what))
+            build_graph(plan, engines, told.append)
     assert told == []
 
 
 def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
     corpus.write_text(corpus.read_text() + "\n{broken\n")
-    bad: list[Rejected] = []
+    told: list[Progress] = []
     plan = GraphPlan(tmp_path / "g", corpus=(corpus,), dimension=0)
-    build_graph(plan, Engines(Settings()), rejected=bad.append)
-    assert [record.line for record in bad] == [53]
+    build_graph(plan, Engines(Settings()), told.append)
+    (note,) = (one.note for one in told if one.note)
+    assert note.startswith(f"skipped {corpus}:53: ")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from causerie.graph.cooccurrence import cooccurrence
 from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
 from causerie.graph.wordnet import notice, read_wordnet
+from causerie.progress import Progress
 
 ASSERTIONS = """\
 /a/[/r/Antonym/,/c/ab/агыруа/n/,/c/ab/аҧсуа/]\t/r/Antonym\t/c/ab/агыруа/n\t/c/ab/аҧсуа\t{"dataset": "/d/wiktionary/en", "license": "cc:by-sa/4.0", "sources": [{"contributor": "/s/resource/wiktionary/en", "process": "/s/process/wikiparsec/2"}], "weight": 1.0}
@@ -51,13 +52,14 @@ def written(folder: Path, content: str, name: str = "file") -> Path:
 @pytest.mark.parametrize("name", ["assertions.csv", "assertions.csv.gz"])
 def test_assertions_of_one_language(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, ASSERTIONS, name)
-    told: list[int] = []
+    told: list[Progress] = []
     assert list(read_assertions(path, watch=told.append)) == [
         Edge("ice cream", "AtLocation", "freezer", 2.828),
         Edge("dog", "IsA", "canine", 2.0),
         Edge("aba", "dbpedia/genre", "pop", 0.5),
     ]
-    assert told[-1] == path.stat().st_size
+    size = path.stat().st_size
+    assert told[-1] == Progress(f"reading {name}", size, size, "bytes")
     assert list(read_assertions(path, relations={"IsA"})) == [Edge("dog", "IsA", "canine", 2.0)]
     assert [e.head for e in read_assertions(path, language="ab")] == ["агыруа"]
 

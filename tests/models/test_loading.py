@@ -209,7 +209,7 @@ def test_offline_loading_opens_no_connection_and_says_nothing(
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr("causerie.models.progress.print", lambda *_, **__: None, raising=False)
+    monkeypatch.setattr("causerie.progress.print", lambda *_, **__: None, raising=False)
     load(store, tiny_llama, "language model")
     assert attempts == []
     assert capfd.readouterr() == ("", "")

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -16,49 +15,7 @@ from hypothesis import strategies as st
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
 from causerie.report import ColumnInfo, build_report, write_report
-
-VOID = {"meta", "input", "br", "hr", "img", "link"}
-KNOWN_EMPTY_SVG = {"path", "rect"}
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(2)>",
-    "<!-- <script> ]]>",
-    "\"' onmouseover=alert(3) x='",
-    "line\u2028separator\u2029and \u202eright-to-left override",
-    "$title ${data} {0} %s &lt;b&gt;",
-    "javascript:alert(4)",
-)
-
-
-class Reader(HTMLParser):
-    """Checks that every element is closed in order, and collects what matters."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str, str | None]] = []
-        self.texts: list[tuple[str, str]] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in KNOWN_EMPTY_SVG
-        self.attributes += [(tag, name, value) for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append((self.open[-1] if self.open else "", data))
-
-    def text_of(self, tag: str) -> list[str]:
-        return [text for inside, text in self.texts if inside == tag]
+from pages import HOSTILE, Reader
 
 
 def hostile_page(texts: tuple[str, ...] = HOSTILE) -> str:

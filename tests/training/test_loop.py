@@ -13,8 +13,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from causerie.errors import CauserieError
+from causerie.progress import Progress
 from causerie.training.config import LoopConfig
-from causerie.training.loop import Progress, Task, fit
+from causerie.training.loop import LoopState, Task, fit
 
 
 class Line(Task):
@@ -88,7 +89,7 @@ def test_killed_and_resumed_gives_the_same_weights(tmp_path: Path, dies_at: int)
     expected = fit(whole, CONFIG, tmp_path / "whole")
 
     def die(progress: Progress) -> None:
-        if progress.step == dies_at:
+        if progress.done == dies_at:
             raise KilledError
 
     folder = tmp_path / "broken"
@@ -108,7 +109,7 @@ def test_best_weights_are_kept_and_patience_stops(tmp_path: Path) -> None:
     seen: list[Tensor] = []
 
     def remember(progress: Progress) -> None:
-        if progress.step == 40:
+        if progress.done == 40:
             seen.extend(weights(task))
 
     config = LoopConfig(steps=100, warmup_steps=0, validate_every=20, patience=2)
@@ -149,7 +150,7 @@ def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
 
 
 def test_equal_scores_are_decided_by_the_next() -> None:
-    progress = Progress(steps=3)
+    progress = LoopState(steps=3)
     assert progress.validated({"r@1": 0.5, "mrr": 0.6})
     assert not progress.validated({"r@1": 0.5, "mrr": 0.6})
     assert progress.validated({"r@1": 0.5, "mrr": 0.7})

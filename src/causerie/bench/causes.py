@@ -6,7 +6,7 @@ the AUC of true against random responses by every score. Intervals are clustered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from causerie.metrics.causalscore.measure import (
 from causerie.metrics.causalscore.questions import (
     Example,
 )
+from causerie.progress import Progress, Watch, ignore
 from causerie.render.tables import Cell, Table, markdown_table
 from causerie.stats import (
     Estimate,
@@ -88,12 +89,12 @@ def run_causes(
     test: DiscoveryTest | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+    watch: Watch = ignore,
 ) -> CausesResult:
     """Measure on annotations that no training saw; `names` are those of the files."""
     measured = []
     for number, (name, source) in enumerate(zip(names, corpus.sources, strict=True)):
-        watch(name, number, len(names))
+        watch(Progress(name, number, len(names), "files"))
         measured.append(_measure(metric, AnnotatedCorpus((source,)), test, seed))
     domains = [
         _domain(name, [one], resamples, seed) for name, one in zip(names, measured, strict=True)

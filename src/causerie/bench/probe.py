@@ -7,7 +7,7 @@ metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from causerie.bench.scores import ScoreStore, score_items
 from causerie.bench.units import whole_clusters
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.progress import Watch, counting, ignore
 from causerie.render.tables import Cell, Marked, Table, markdown_table
 from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
 
@@ -82,14 +83,14 @@ def run_probe(
     max_items: int = 500,
     seed: int = 0,
     resamples: int = 1000,
-    watch: Callable[[str, str, int, int], None] = lambda attack, metric, done, total: None,
+    watch: Watch = ignore,
 ) -> ProbeResult:
     """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each
     (whole contexts).
 
     `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
     from the true answers of the corpus); without it, all the folder has. Sample and random
-    answers are drawn with the seed. `watch` hears of attack, metric, items done and of how many.
+    answers are drawn with the seed.
     """
     sets = _chosen(folder, attacks, seed)
     results = []
@@ -99,12 +100,8 @@ def run_probe(
         wins: dict[str, FloatArray] = {}
         unscored: dict[str, Mapping[str, int]] = {}
         for metric in metrics:
-            scored = score_items(
-                metric,
-                pairs,
-                store,
-                lambda done, total, m=metric, s=attack: watch(s.name, m.name, done, total),  # type: ignore[misc]
-            )
+            told = counting(watch, f"{metric.name} on {attack.name}", "responses")
+            scored = score_items(metric, pairs, store, told)
             values = scored.values if metric.higher_is_better else -scored.values
             better = np.sign(values[:, : len(items)] - values[:, len(items) :])
             wins.update(zip(scored.columns, (better + 1) / 2, strict=True))

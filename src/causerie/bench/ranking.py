@@ -7,7 +7,7 @@ mean of 1 / its rank; ties count against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -16,6 +16,7 @@ import numpy as np
 from causerie._version import __version__
 from causerie.bench.scores import ScoreStore, score_items
 from causerie.metrics.base import Metric
+from causerie.progress import Watch, counting, ignore
 from causerie.render.svg import BLUE, RED, label, outline, picture
 from causerie.render.tables import Table, markdown_table
 from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
@@ -60,7 +61,7 @@ def run_ranking(
     max_items: int = 1000,
     seed: int = 0,
     resamples: int = 1000,
-    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+    watch: Watch = ignore,
 ) -> RankingResult:
     """Rank the true responses of dialogues; `metrics` by the name they are shown with.
 
@@ -72,7 +73,7 @@ def run_ranking(
     clusters = [id(item[0].dialogue) for item in items]
     columns = []
     for name, metric in metrics.items():
-        scored = score_items(metric, flat, store, lambda d, t, n=name: watch(n, d, t))  # type: ignore[misc]
+        scored = score_items(metric, flat, store, counting(watch, name, "responses"))
         values = scored.values if metric.higher_is_better else -scored.values
         for column, row in zip(scored.columns, values, strict=True):
             shown = name if len(scored.columns) == 1 else column.replace(metric.name, name, 1)

@@ -7,7 +7,7 @@ which metric, the row's. A cell that stays empty has a footnote that says why.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from causerie.bench.units import Units, units_of
 from causerie.engines import Engines
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.progress import Watch, counting, ignore
 from causerie.stats import Estimate, FloatArray, cont2cat, ignore_equal, pearson, spearman
 
 
@@ -69,14 +70,13 @@ def reproduce(
     *,
     metrics: Sequence[str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    watch: Callable[[str, str, int, int], None] = lambda data, metric, done, total: None,
+    watch: Watch = ignore,
 ) -> Reproduction:
     """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
 
     `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
     name and that are installed are computed. `options`, by metric, come on top of those that
-    a printed row asks for. `watch` hears of set, metric, items done and of
-    how many.
+    a printed row asks for.
     """
     if not Path(folder).is_dir():
         raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
@@ -112,7 +112,7 @@ class _Filling:
         engines: Engines,
         chosen: Sequence[str] | None,
         options: Mapping[str, Mapping[str, Any]],
-        watch: Callable[[str, str, int, int], None],
+        watch: Watch,
     ) -> None:
         self.folder, self.store, self.engines = folder, store, engines
         self.chosen, self.options, self.watch = chosen, options, watch
@@ -226,7 +226,7 @@ class _Filling:
                     metric,
                     self._units_of(recipe, judged).items,
                     self.store,
-                    lambda done, total: self.watch(recipe.set, metric.name, done, total),
+                    counting(self.watch, f"{metric.name} on {recipe.set}", "items"),
                 )
         return self._scored[place]
 

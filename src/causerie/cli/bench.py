@@ -34,7 +34,7 @@ _SHOWN = 4
 
 TextFile = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--out", "-o", help="Also write it as Markdown."),
+    typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
 ]
 
 
@@ -131,8 +131,9 @@ def run(
     from causerie.bench.results import RunOptions
     from causerie.bench.run import about, choose_metrics, choose_sets, execute, plan
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain, working
+    from causerie.cli.console import Display, console, plain
     from causerie.engines import Engines, Settings
+    from causerie.progress import Progress
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     read, absent = choose_sets(sets, data)
@@ -143,12 +144,12 @@ def run(
         console.print(plain(f"left out: {left_out}"))
     chosen = RunOptions(max_items, resamples, permutations, seed, dimension)
     with ScoreStore(scores) as store:
-        with working() as watch:
-            planned = plan(judged, loaded, store, chosen, watch)
+        with Display() as watch:
+            planned = plan(judged, loaded, store, chosen, lambda *told: watch(Progress(*told)))
         size = f"{len(judged)} set{'s' * (len(judged) > 1)}, {len(loaded)} metrics"
         console.print(f"{size}: about {_duration(planned.seconds)}")
-        with working() as watch:
-            result = execute(planned, store, watch)
+        with Display() as watch:
+            result = execute(planned, store, lambda *told: watch(Progress(*told)))
     written = write_results(result, out)
     _show(result)
     for path in written:
@@ -184,17 +185,23 @@ def reproduce(
     """
     from causerie.bench.printed import PAPERS
     from causerie.bench.reproduce import reproduce as reproduce_paper
-    from causerie.bench.reproduction import reproduction_markdown, reproduction_text
+    from causerie.bench.reproduction import (
+        reproduction_markdown,
+        reproduction_tables,
+        reproduction_text,
+    )
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import working
+    from causerie.cli.console import Display
     from causerie.engines import Engines, Settings
-    from causerie.io import write_whole
+    from causerie.render.tables import check_suffix, write_tables
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
+    if out:
+        check_suffix(out)
     chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
     engines = Engines(settings)
     assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
-    with ScoreStore(scores) as store, working() as watch:
+    with ScoreStore(scores) as store, Display() as watch:
         results = [
             reproduce_paper(
                 name,
@@ -203,15 +210,14 @@ def reproduce(
                 engines,
                 metrics=chosen,
                 options=assigned,
-                watch=lambda judged, metric, done, total: watch(
-                    f"{metric} on {judged}", done, total
-                ),
+                watch=watch,
             )
             for name in (PAPERS if paper == "all" else (paper,))
         ]
     typer.echo("\n".join(map(reproduction_text, results)))
     if out:
-        write_whole(out, "\n".join(map(reproduction_markdown, results)))
+        tables = [table for one in results for table in reproduction_tables(one)]
+        write_tables(out, *tables, text="\n".join(map(reproduction_markdown, results)))
 
 
 @bench_app.command()
@@ -249,7 +255,7 @@ def probe(
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain, working
+    from causerie.cli.console import Display, console, plain
     from causerie.engines import Engines, Settings
 
     settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
@@ -257,7 +263,7 @@ def probe(
     for left_out in unusable:
         console.print(plain(f"left out: {left_out}"))
     chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
-    with ScoreStore(scores) as store, working() as watch:
+    with ScoreStore(scores) as store, Display() as watch:
         result = run_probe(
             loaded,
             data,
@@ -265,7 +271,7 @@ def probe(
             attacks=chosen,
             max_items=max_items,
             seed=seed,
-            watch=lambda attack, metric, done, total: watch(f"{metric} on {attack}", done, total),
+            watch=watch,
         )
     typer.echo(probe_markdown(result))
     for path in write_probe(result, out) if out else ():

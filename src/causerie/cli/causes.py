@@ -32,7 +32,7 @@ def causes(
     ] = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write it as Markdown."),
+        typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
     ] = None,
     seed: options.Seed = 0,
     encoder: options.Encoder = "default",
@@ -46,15 +46,17 @@ def causes(
 
     Example: `causerie bench causes --annotations dream.test.jsonl --metric my-causalscore`
     """
-    from causerie.bench.causes import causes_markdown, run_causes
-    from causerie.cli.console import console, plain, say, working
+    from causerie.bench.causes import causes_markdown, causes_tables, run_causes
+    from causerie.cli.console import Display, console, plain, say
     from causerie.engines import Engines, Settings
-    from causerie.io import write_whole
     from causerie.metrics import load
     from causerie.metrics.causalscore import CausalScore
     from causerie.metrics.causalscore.discovery import DiscoveryTest
+    from causerie.render.tables import check_suffix, write_tables
     from causerie.training.corpus import AnnotatedCorpus
 
+    if out:
+        check_suffix(out)
     engines = Engines(
         Settings(
             encoder=encoder,
@@ -71,7 +73,7 @@ def causes(
         raise CauserieError(f"{name} does not say what causes a response: causalscore does")
     corpus = AnnotatedCorpus.read(annotations, say)
     names = [path.name.split(".")[0] for path in annotations]
-    with working() as watch:
+    with Display() as watch:
         result = run_causes(
             loaded,
             corpus,
@@ -82,5 +84,5 @@ def causes(
         )
     typer.echo(causes_markdown(result))
     if out:
-        write_whole(out, causes_markdown(result))
+        write_tables(out, *causes_tables(result), text=causes_markdown(result))
         console.print(plain(f"wrote {out}"))

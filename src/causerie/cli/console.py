@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,24 +11,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
-    Progress,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bar
 from rich.table import Table
 
-from causerie.io import Rejected
+from causerie.progress import Progress
 from causerie.scoring import Run, Summary, Watcher
 from causerie.text.obscenity import mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from causerie.training import loop as training
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
 WORST_LISTS = 3
@@ -39,12 +35,24 @@ console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Display:
-    """Shows its progress as long as it is open."""
+    """Draws any progress as a bar on standard error while it is open; notes stay above it."""
 
-    _progress: Progress
+    def __init__(self) -> None:
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None, state="")
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._bar.start()
         return self
 
     def __exit__(
@@ -53,50 +61,57 @@ class Display:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.note is not None:
+            say(progress.note)
+        if progress.note is None or progress.total is not None:
+            self._bar.update(
+                self._task,
+                description=plain(progress.task),
+                completed=progress.done,
+                total=progress.total,
+                state=plain(" ".join(filter(None, (_amount(progress), progress.detail)))),
+            )
+
+
+def _amount(progress: Progress) -> str:
+    """What is counted; bytes and seconds are told well enough by the bar."""
+    if progress.total is None or progress.unit in ("", "bytes", "seconds"):
+        return ""
+    return f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
 
 
 class RunDisplay(Display):
-    """A progress line while a run goes on; bad records are reported above it."""
+    """The display of a run of `causerie score`; bad records are reported above it."""
 
     def __init__(self, run: Run) -> None:
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("scoring"),
-            BarColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
+        super().__init__()
+        self._size = run.inputs.size
         self._what = "responses" if run.layout.level == "turn" else "dialogues"
-        self._task = self._progress.add_task("", total=run.inputs.size)
         self._read = 0
 
     @property
     def watcher(self) -> Watcher:
         return Watcher(
             resumed=self._resumed,
-            rejected=self._rejected,
+            rejected=lambda rejected: say(f"skipped {rejected}"),
             read=self._position,
             advanced=self._advanced,
         )
 
     def _resumed(self, summary: Summary) -> None:
-        console.print(f"continuing an interrupted run: {summary.items} rows are already done")
+        say(f"continuing an interrupted run: {summary.items} rows are already done")
         self._advanced(summary)
-
-    def _rejected(self, rejected: Rejected) -> None:
-        console.print(plain(f"skipped {rejected}"))
 
     def _position(self, position: int) -> None:
         self._read = position
 
     def _advanced(self, summary: Summary) -> None:
         # what has been read but not scored yet does not count as done
-        description = f"{summary.items:,} {self._what}"
-        self._progress.update(self._task, completed=self._read, description=description)
+        detail = f"{summary.items:,} {self._what}"
+        self(Progress("scoring", self._read, self._size, "bytes", detail))
 
 
 def plain(text: str) -> str:
@@ -150,35 +165,6 @@ def _is_sentinel(run: Run, column: str) -> bool:
     return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
 
 
-class TrainingDisplay(Display):
-    """A progress bar with loss and validation scores; where there is no terminal, lines."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("", total=None, state="")
-
-    def watch(self, progress: training.Progress) -> None:
-        scores = " ".join(f"{name} {value:.4f}" for name, value in progress.scores.items())
-        state = f"loss {progress.loss:.4f} {scores}"
-        self._progress.update(
-            self._task, completed=progress.step, total=progress.steps, state=state
-        )
-        if progress.scores_step == progress.step:
-            say(f"step {progress.step:,} of {progress.steps:,}: {state}")
-
-    def say(self, text: str) -> None:
-        say(text)
-
-
 def say(text: str) -> None:
     """One line to whoever watches."""
     console.print(plain(text))
@@ -192,24 +178,3 @@ def show_results(results: Mapping[str, Any]) -> None:
     for name, value in results.items():
         table.add_row(plain(name), plain(str(value)))
     console.print(table)
-
-
-@contextmanager
-def working() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar over all the work, with what is going on in front of it."""
-    bar = Progress(
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        transient=True,
-    )
-    task = bar.add_task("", total=None)
-
-    def watch(what: str, done: float, total: float) -> None:
-        bar.update(task, description=what, completed=done, total=total)
-
-    with bar:
-        yield watch

@@ -77,7 +77,7 @@ def build(
 
         causerie graph build --triples mine.jsonl --dimension 0 --out my-graph
     """
-    from causerie.cli.console import say, working
+    from causerie.cli.console import Display, say
     from causerie.engines import Engines
     from causerie.training.graph import GraphPlan, build_graph
 
@@ -107,8 +107,8 @@ def build(
         licence=licence,
         recipe=shlex.join(recipe),
     )
-    with working() as watch:
-        about = build_graph(plan, Engines(settings), watch, lambda record: say(f"skipped {record}"))
+    with Display() as watch:
+        about = build_graph(plan, Engines(settings), watch)
     say(f"wrote {out}: {about.nodes:,} words, {about.edges:,} relations")
 
 

@@ -49,7 +49,7 @@ def rank(
     """
     from causerie.bench.ranking import ranking_markdown, ranking_picture, run_ranking
     from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain, working
+    from causerie.cli.console import Display, console, plain
     from causerie.engines import Engines, Settings
     from causerie.io import write_whole
     from causerie.metrics import load
@@ -64,7 +64,7 @@ def rank(
         short = variant.replace(name, Path(name).name, 1)
         chosen[variant if short in chosen else short] = load(name, engines, **assigned)
     corpus = Corpus.read(data, lambda record: console.print(plain(f"skipped {record}")))
-    with ScoreStore(scores) as store, working() as watch:
+    with ScoreStore(scores) as store, Display() as watch:
         result = run_ranking(chosen, corpus, store, max_items=max_items, seed=seed, watch=watch)
     typer.echo(ranking_markdown(result))
     if out:

@@ -74,7 +74,7 @@ def fit(
 
     Example: `causerie ratings fit log.jsonl --out my-ratings --without quality_control=fail`
     """
-    from causerie.cli.console import say, working
+    from causerie.cli.console import Display, say
     from causerie.models.artifact import check_place
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
@@ -95,7 +95,7 @@ def fit(
     results = ""
     if len(read.dialogues) >= LEAST:
         groups = groups_of(chosen_options.features, engines, chosen_options.columns)
-        with working() as watch:
+        with Display() as watch:
             found = cross_validate(
                 read.dialogues, Extractor(groups, known), engines, chosen_options,
                 tuple(dict.fromkeys(("mean", "length", model))), seeds=1, kept=known, watch=watch,
@@ -199,7 +199,7 @@ def evaluate(
     kept: Values = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write it as Markdown."),
+        typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
     ] = None,
     encoder: options.Encoder = "default",
     lm: options.LanguageModel = "default",
@@ -211,18 +211,20 @@ def evaluate(
 
     Example: `causerie ratings evaluate log.jsonl --models mean,length,mlp,cf-lstm`
     """
-    from causerie.cli.console import say, working
-    from causerie.io import write_whole
+    from causerie.cli.console import Display, say
     from causerie.ratings.evaluate import FOLDED
     from causerie.ratings.evaluate import evaluate as run
     from causerie.ratings.extract import Extractor
     from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.models import MODELS, ModelConfig
     from causerie.ratings.predictor import FitOptions
-    from causerie.ratings.tables import evaluation_markdown
+    from causerie.ratings.tables import evaluation_markdown, evaluation_tables
+    from causerie.render.tables import check_suffix, write_tables
 
     if by not in FOLDED:
         raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
+    if out:
+        check_suffix(out)
     if unknown := sorted(set(names_in(models)) - set(MODELS)):
         raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
     read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
@@ -232,7 +234,7 @@ def evaluate(
     extractor = Extractor(groups_of(names, engines, names_in(columns)), known)
     config = configure(ModelConfig, set_ or [])
     fitted = FitOptions(features=names, columns=names_in(columns), config=config)
-    with working() as watch:
+    with Display() as watch:
         found = run(
             read.dialogues, extractor, engines, fitted, names_in(models),
             seeds=seeds, by=by, kept=known, watch=watch,
@@ -240,7 +242,7 @@ def evaluate(
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
     if out:
-        write_whole(out, text)
+        write_tables(out, *evaluation_tables(found), text=text)
         say(f"wrote {out}")
 
 
@@ -270,7 +272,7 @@ def effect(
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
-    from causerie.cli.console import say, working
+    from causerie.cli.console import Display, say
     from causerie.io import write_whole
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
@@ -289,11 +291,11 @@ def effect(
     raw = extractor([one.pairs for one in read.dialogues])
     standard = Standard.of(extractor.features, raw)
     preparation = Preparation(extractor, standard, fitted.treatments)
-    with working() as watch:
+    with Display() as watch:
         found = effects_of(read.dialogues, raw, preparation, seed, watch)
     text = effect_markdown(found)
     if len(read.dialogues) >= LEAST:
-        with working() as watch:
+        with Display() as watch:
             heads = cross_validate(
                 read.dialogues, extractor, engines, fitted, (CfLstm.name,),
                 seeds=1, kept=known, watch=watch,

@@ -98,7 +98,7 @@ def train(
 
         causerie score new.jsonl --metrics fed --lm my-lm
     """
-    from causerie.cli.console import TrainingDisplay, say, show_results
+    from causerie.cli.console import Display, say, show_results
     from causerie.engines import Engines
     from causerie.metrics import trainable
     from causerie.models.artifact import check_place
@@ -112,7 +112,7 @@ def train(
     check_place(out, replace=resume or force)
     start = Start.load(init) if init else None
     folder = out.with_name(out.name + ".training")
-    with TrainingDisplay() as display:
+    with Display() as watch:
         run = TrainingRun(
             config=configure(chosen, set_ or [], start),
             data=tuple(data or ()),
@@ -124,8 +124,7 @@ def train(
             start=start,
             resume=resume,
             restart=force,
-            watch=display.watch,
-            say=display.say,
+            watch=watch,
         )
         run.check(chosen)
         run = replace(run, recipe=_recipe(chosen.name, run, set_ or [], settings))

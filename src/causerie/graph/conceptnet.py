@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.graph.edges import Edge, Watch, bad_line, lines
+from causerie.graph.edges import Edge, bad_line, lines
+from causerie.progress import Watch, ignore
 
 LICENCE = "CC BY-SA 4.0"
 _DUMP = "give ConceptNet's dump, conceptnet-assertions-5.7.0.csv.gz or another version"
@@ -21,7 +22,7 @@ def read_assertions(
     path: Path,
     language: str = "en",
     relations: Collection[str] = (),
-    watch: Watch = lambda position: None,
+    watch: Watch = ignore,
 ) -> Iterator[Edge]:
     """The edges between words of one language; of all relations unless some are named.
 
@@ -58,7 +59,7 @@ def read_numberbatch(
     path: Path,
     words: Container[str],
     language: str = "en",
-    watch: Watch = lambda position: None,
+    watch: Watch = ignore,
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """The words that are asked for with their vectors.
 

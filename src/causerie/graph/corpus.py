@@ -5,25 +5,26 @@ Each question reads the files again, so memory stays flat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.graph.cooccurrence import cooccurrence
-from causerie.graph.edges import Edge, Watch
+from causerie.graph.edges import Edge
 from causerie.io import Rejected, read
+from causerie.progress import Progress, Watch, ignore
 from causerie.text.keywords import Frequencies, KeywordExtractor
 
 
 def count_words(
     paths: Sequence[Path],
-    watch: Watch = lambda position: None,
-    rejected: Callable[[Rejected], None] = lambda record: None,
+    watch: Watch = ignore,
 ) -> Frequencies:
-    """In how many utterances words occur; bad records are handed to `rejected`."""
-    found = Frequencies.count(chain.from_iterable(_dialogues(paths, watch, rejected)))
+    """Count in how many utterances words occur; bad records are noted."""
+    found = Frequencies.count(chain.from_iterable(_dialogues(paths, "counting words", watch)))
     if not found.utterances:
         raise CauserieError(f"{', '.join(map(str, paths))}: no utterance was found")
     return found
@@ -33,7 +34,7 @@ def read_answers(
     paths: Sequence[Path],
     frequencies: Frequencies,
     words: Container[str] | None = None,
-    watch: Watch = lambda position: None,
+    watch: Watch = ignore,
 ) -> Iterator[Edge]:
     """Edges between keywords of neighbouring turns that meet more often than by chance.
 
@@ -45,28 +46,24 @@ def read_answers(
             {keyword.word for keyword in found if words is None or keyword.word in words}
             for found in extractor.extract(turns)
         ]
-        for turns in _dialogues(paths, watch, lambda record: None)
+        for turns in _dialogues(paths, "finding answers", watch, noted=False)
     )
 
 
 def _dialogues(
-    paths: Sequence[Path], watch: Watch, rejected: Callable[[Rejected], None]
+    paths: Sequence[Path], task: str, watch: Watch, *, noted: bool = True
 ) -> Iterator[list[str]]:
-    """The utterances of each dialogue; `watch` counts the bytes of all files together."""
-    for before, path in zip(_sizes(paths), paths, strict=True):
-        for record in read(path, watch=_shifted(watch, before)):
-            if isinstance(record, Rejected):
-                rejected(record)
-            else:
+    """The utterances of each dialogue; bytes are counted over all files together."""
+    sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
+    for place, path in enumerate(paths):
+        reading = partial(_reading, watch, task, sum(sizes[:place]), sum(sizes))
+        for record in read(path, watch=reading):
+            if not isinstance(record, Rejected):
                 dialogue = record.dialogue if isinstance(record, Exchange) else record
                 yield [turn.text for turn in dialogue.turns]
+            elif noted:
+                watch(Progress(task, note=f"skipped {record}"))
 
 
-def _sizes(paths: Sequence[Path]) -> list[int]:
-    """How many bytes come before each file."""
-    sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
-    return [sum(sizes[:place]) for place in range(len(sizes))]
-
-
-def _shifted(watch: Watch, before: int) -> Watch:
-    return lambda position: watch(before + position)
+def _reading(watch: Watch, task: str, before: int, total: int, position: int) -> None:
+    watch(Progress(task, before + position, total, "bytes"))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from causerie.errors import CauserieError
 from causerie.io.rejected import RecordError
 from causerie.io.sources import READ_ERRORS, open_source
-
-Watch: TypeAlias = Callable[[int], None]
-"""Is told now and then how many bytes of a file have been read."""
+from causerie.progress import Watch, counting, ignore
 
 SYMMETRIC = frozenset(
     [
@@ -44,25 +42,24 @@ def within(edges: Iterable[Edge], words: Container[str]) -> Iterator[Edge]:
     return (edge for edge in edges if edge.head in words and edge.tail in words)
 
 
-def lines(
-    path: Path, advice: str, watch: Watch = lambda position: None
-) -> Iterator[tuple[int, bytes]]:
+def lines(path: Path, advice: str, watch: Watch = ignore) -> Iterator[tuple[int, bytes]]:
     """The numbered lines of a file, gzipped or not, without their ends; blank ones are skipped.
 
     Whatever is wrong with the file is an error that names it, the line, and `advice`.
     """
+    told = counting(watch, f"reading {path.name}", "bytes")
     with open_source(str(path)) as source:
         try:
             for number, line in source.lines():
                 if number % _OFTEN == 1:
-                    watch(source.position())
+                    told(source.position(), path.stat().st_size)
                 if isinstance(line, RecordError):
                     raise bad_line(path, number, str(line), advice)
                 if stripped := line.rstrip(b"\r\n"):
                     yield number, stripped
         except READ_ERRORS as error:
             raise bad_line(path, source.line + 1, f"cannot be read ({error})", advice) from error
-        watch(source.position())
+        told(source.position(), path.stat().st_size)
 
 
 def bad_line(path: Path, number: int, reason: str, advice: str) -> CauserieError:

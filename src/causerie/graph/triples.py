@@ -6,16 +6,17 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from causerie.graph.edges import Edge, Watch, bad_line, lines
+from causerie.graph.edges import Edge, bad_line, lines
 from causerie.io.jsontext import parse_object
 from causerie.io.records import text
 from causerie.io.rejected import RecordError
+from causerie.progress import Watch, ignore
 
 _ADVICE = 'write {"head": ..., "rel": ..., "tail": ..., "weight": ...} on every line'
 
 
 def read_triples(
-    path: Path, relations: Collection[str] = (), watch: Watch = lambda position: None
+    path: Path, relations: Collection[str] = (), watch: Watch = ignore
 ) -> Iterator[Edge]:
     """One edge per line; the weight may be missing or null, other fields are ignored."""
     for number, line in lines(path, _ADVICE, watch):

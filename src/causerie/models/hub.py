@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from causerie.models.libraries import libraries
-from causerie.models.progress import announced
 from causerie.models.sources import SILENT_HUB, SourceError, first_line
+from causerie.progress import announced
 
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", re.ASCII)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from causerie.errors import CauserieError
 from causerie.models.folder import Pooling
 from causerie.models.libraries import libraries
-from causerie.models.progress import announced
 from causerie.models.registry import Kind
 from causerie.models.sources import first_line
 from causerie.models.store import Resolved, Store
+from causerie.progress import announced
 
 if TYPE_CHECKING:
     import torch

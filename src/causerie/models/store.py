@@ -15,7 +15,6 @@ from causerie.models.conversion import convert_gguf
 from causerie.models.folder import Pooling, SentenceSettings, weights_sha256
 from causerie.models.hashing import sha256
 from causerie.models.hub import hub_file, is_hub_name
-from causerie.models.progress import announced
 from causerie.models.registry import REGISTRY, Entry, Kind, read_registry
 from causerie.models.sources import (
     SILENT_HUB,
@@ -25,6 +24,7 @@ from causerie.models.sources import (
     hub_answers,
     take,
 )
+from causerie.progress import announced
 
 _MANIFEST = "manifest.json"
 

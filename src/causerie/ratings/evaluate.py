@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
+from causerie.progress import Progress, Watch, ignore
 from causerie.ratings.effect import HeadsEffect, heads_effect
 from causerie.ratings.extract import Extractor, Standard, content_key
 from causerie.ratings.features import Floats
@@ -161,7 +162,7 @@ def evaluate(
     seeds: int = 3,
     by: str = "dialogue",
     kept: Kept | None = None,
-    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+    watch: Watch = ignore,
 ) -> Evaluation:
     """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown.
 
@@ -176,7 +177,8 @@ def evaluate(
     failed: dict[str, str] = {}
     for number, name in enumerate(models):
         for seed in range(seeds):
-            watch(f"{name}, seed {seed}", number * seeds + seed, len(models) * seeds)
+            fits = number * seeds + seed
+            watch(Progress(f"{name}, seed {seed}", fits, len(models) * seeds, "models"))
             chosen = replace(options, model=name, config=replace(options.config, seed=seed))
             fold = folds_of(dialogues, seed, by)
             key = _key(dialogues, fold, extractor, engines, chosen)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from causerie.errors import CauserieError
 from causerie.metrics.odes import SIGNALS
+from causerie.progress import Progress, Watch, ignore
 from causerie.ratings.effect import ASSUMED, Effect, doubly_robust
 from causerie.ratings.features import Floats
 from causerie.ratings.log import RatedDialogue
@@ -45,7 +46,7 @@ def effects_of(
     raw: Sequence[Floats],
     preparation: Preparation,
     seed: int = 0,
-    watch: Callable[[str, float, float], None] = lambda what, done, total: None,
+    watch: Watch = ignore,
 ) -> EffectReport:
     """Doubly robust effects of rated dialogues, from their raw features."""
     observed = [_observed(one, rows, preparation) for one, rows in zip(dialogues, raw, strict=True)]
@@ -53,7 +54,7 @@ def effects_of(
     too_few: dict[str, str] = {}
     refutations: dict[str, list[Refutation]] = {}
     for number, name in enumerate((ANY, *SIGNALS)):
-        watch(name, number, 1 + len(SIGNALS))
+        watch(Progress(name, number, 1 + len(SIGNALS), "signals"))
         columns = range(len(SIGNALS)) if name == ANY else [SIGNALS.index(name)]
         try:
             effects[name] = doubly_robust(study_of(observed, columns), seed)

@@ -15,18 +15,24 @@ def part(package: str, file: str) -> str:
     return resources.files(package).joinpath(file).read_text("utf-8")
 
 
-def fill(package: str, **fields: str) -> str:
-    """The package's `page.html` with its fields, `page.css` and `page.js`.
+def fill(package: str, *, title: str, data: str, **fields: str) -> str:
+    """Return the page whose body is the package's `page.html` with its fields.
 
-    Its Content-Security-Policy names style and script by hash, so nothing else can run.
+    Its style is ours and the package's `page.css`, its script the package's `page.js`, which
+    finds `data` (see `data_block`) in the page. `title` is escaped here, the other fields are
+    HTML. The Content-Security-Policy names style and script by hash, so nothing else can run.
     """
-    style, script = part(package, "page.css"), part(package, "page.js")
-    return Template(part(package, "page.html")).substitute(
+    style = part("causerie.render", "page.css") + part(package, "page.css")
+    script = part(package, "page.js")
+    body = Template(part(package, "page.html")).substitute(title=escape(title), **fields)
+    return Template(part("causerie.render", "shell.html")).substitute(
+        title=escape(title),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        **fields,
+        body=body.strip(),
+        data=data,
     )
 
 

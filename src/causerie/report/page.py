@@ -44,7 +44,7 @@ def build_report(
     gathered = Gathered.of(dialogues, columns)
     return fill(
         "causerie.report",
-        title=escape(title),
+        title=title,
         signature=escape(signature),
         sentence=escape(_sentence(gathered)),
         table=_table(gathered),

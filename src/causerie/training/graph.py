@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from causerie.graph.about import About, Source
 from causerie.graph.builder import Builder, check_place
 from causerie.graph.conceptnet import read_assertions, read_numberbatch
 from causerie.graph.corpus import count_words, read_answers
-from causerie.graph.edges import Edge, Watch, within
+from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
 from causerie.graph.vectors import WordVector, reduced
 from causerie.graph.wordnet import read_wordnet
-from causerie.io import Rejected
 from causerie.models.hashing import sha256
+from causerie.progress import Progress, Watch, ignore
 from causerie.text.keywords import Frequencies
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ WORDNET = "wordnet-3.1"
 DIMENSION = 64
 """Of the vectors that the encoder makes of words."""
 _CHUNK = 2048
-
-Progress: TypeAlias = Callable[[str, float, float], None]
-"""Is told what is going on, how much of it is done, and of how much."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,9 @@ class GraphPlan:
 def build_graph(
     plan: GraphPlan,
     engines: Engines,
-    watch: Progress = lambda what, done, total: None,
-    rejected: Callable[[Rejected], None] = lambda record: None,
+    watch: Watch = ignore,
 ) -> About:
-    """Build a graph and write it to `plan.out`; bad dialogues are handed to `rejected`."""
+    """Build a graph and write it to `plan.out`; bad dialogues are noted."""
     plan.check()
     # What has to be fetched first: it may not be had, and reading a corpus takes minutes.
     if plan.wordnet:
@@ -93,8 +89,7 @@ def build_graph(
     builder = Builder()
     frequencies = words = None
     if plan.corpus:
-        reading = _reading(watch, "counting words", *plan.corpus)
-        frequencies = count_words(plan.corpus, reading, rejected)
+        frequencies = count_words(plan.corpus, watch)
         if plan.spoken:
             counts = frequencies.counts
             words = {word for word in counts if counts[word] >= plan.spoken}
@@ -107,36 +102,32 @@ def build_graph(
 def _sources(
     plan: GraphPlan,
     engines: Engines,
-    watch: Progress,
+    watch: Watch,
     frequencies: Frequencies | None,
     words: set[str] | None,
 ) -> Iterator[tuple[Source, Iterator[Edge]]]:
     if plan.conceptnet:
-        reading = _reading(watch, "reading ConceptNet", plan.conceptnet)
-        edges = read_assertions(plan.conceptnet, plan.language, plan.relations, reading)
+        edges = read_assertions(plan.conceptnet, plan.language, plan.relations, watch)
         yield _source("ConceptNet", conceptnet.LICENCE, plan.conceptnet), edges
     for path in plan.triples:
-        reading = _reading(watch, f"reading {path.name}", path)
-        yield _source(path.name, plan.licence, path), read_triples(path, plan.relations, reading)
+        yield _source(path.name, plan.licence, path), read_triples(path, plan.relations, watch)
     if plan.wordnet:
-        watch("reading WordNet", 0, 1)
+        watch(Progress("reading WordNet"))
         file = engines.store.pull(WORDNET) / engines.store.named(WORDNET)[0].weights
         yield _source("WordNet 3.1", wordnet.LICENCE, file), read_wordnet(file, words)
     if plan.corpus and frequencies:
-        reading = _reading(watch, "finding answers", *plan.corpus)
         names = ", ".join(path.name for path in plan.corpus)
-        edges = read_answers(plan.corpus, frequencies, words, reading)
+        edges = read_answers(plan.corpus, frequencies, words, watch)
         yield _source(f"neighbouring turns of {names}", plan.licence, *plan.corpus), edges
 
 
 def _vectors(
-    plan: GraphPlan, engines: Engines, watch: Progress, builder: Builder
+    plan: GraphPlan, engines: Engines, watch: Watch, builder: Builder
 ) -> tuple[Iterator[WordVector], str]:
     """The vectors, and what made them."""
     if plan.numberbatch:
-        reading = _reading(watch, "reading Numberbatch", plan.numberbatch)
         origin = f"ConceptNet Numberbatch ({plan.numberbatch.name}), {conceptnet.LICENCE}"
-        return read_numberbatch(plan.numberbatch, builder, plan.language, reading), origin
+        return read_numberbatch(plan.numberbatch, builder, plan.language, watch), origin
     if not plan.dimension:
         return iter(()), ""
     words, encoder = builder.words, engines.encoder
@@ -144,36 +135,23 @@ def _vectors(
         f"the words by {encoder.name} (SHA-256 {encoder.sha256[:12]}), "
         f"{plan.dimension} principal components"
     )
-    return word_vectors(
-        encoder,
-        words,
-        plan.dimension,
-        lambda done: watch("encoding words", done, len(words)),
-    ), origin
+    return word_vectors(encoder, words, plan.dimension, watch), origin
 
 
 def word_vectors(
     encoder: Encoder,
     words: Sequence[str],
     dimension: int = DIMENSION,
-    watch: Callable[[int], None] = lambda done: None,
+    watch: Watch = ignore,
 ) -> Iterator[WordVector]:
-    """Each word with the encoder's vector of it, reduced to `dimension` principal components.
-
-    `watch` is told how many words are done.
-    """
+    """Each word with the encoder's vector of it, reduced to `dimension` principal components."""
     vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
     for start in range(0, len(words), _CHUNK):
         chunk = words[start : start + _CHUNK]
         vectors[start : start + len(chunk)] = encoder.encode([((word,),) for word in chunk])
-        watch(start + len(chunk))
+        watch(Progress("encoding words", start + len(chunk), len(words), "words"))
     yield from zip(words, reduced(vectors, dimension), strict=True)
 
 
 def _source(name: str, licence: str, *files: Path) -> Source:
     return Source(name, licence, tuple(map(sha256, files)))
-
-
-def _reading(watch: Progress, what: str, *files: Path) -> Watch:
-    total = sum(file.stat().st_size for file in files)
-    return lambda position: watch(what, position, total)

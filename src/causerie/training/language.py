@@ -30,7 +30,6 @@ from causerie.training.loop import Task
 from causerie.training.negatives import ranking_items
 
 if TYPE_CHECKING:
-
     from causerie.models import Backbone
 
 HISTORY = 6

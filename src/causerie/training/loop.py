@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from causerie.errors import CauserieError
+from causerie.progress import Progress, Watch, ignore
 from causerie.training.checkpoint import Checkpoint, Log
 from causerie.training.config import LoopConfig
 
@@ -46,7 +47,7 @@ class Task(ABC):
 
 
 @dataclass
-class Progress:
+class LoopState:
     """How far a training run is; all that it has to remember besides weights."""
 
     steps: int
@@ -61,6 +62,14 @@ class Progress:
     """Of the best one."""
     best_step: int = 0
     validations_since_best: int = 0
+
+    def progress(self) -> Progress:
+        """Tell how far it is; what was just validated is worth keeping."""
+        scores = " ".join(f"{name} {value:.4f}" for name, value in self.scores.items())
+        detail = f"loss {self.loss:.4f} {scores}"
+        note = f"step {self.step:,} of {self.steps:,}: {detail}"
+        just = note if self.scores_step == self.step else None
+        return Progress("training", self.step, self.steps, "steps", detail, just)
 
     def validated(self, scores: dict[str, float]) -> bool:
         """Take in new scores; True if they are the best so far, by the first that differs."""
@@ -81,8 +90,8 @@ def fit(
     resume: bool = False,
     restart: bool = False,
     checkpoint_minutes: float = 3.0,
-    watch: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+    watch: Watch = ignore,
+) -> LoopState:
     """Train until the steps are done or validation stops improving; leave the best weights.
 
     `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
@@ -105,53 +114,53 @@ def fit(
             f"{folder} holds an earlier training: add --resume to go on with it, or --force to "
             "begin anew"
         )
-    progress = Progress(**checkpoint.load()) if checkpoint.exists() else Progress(config.steps)
-    log = Log(folder, progress.step)
+    state = LoopState(**checkpoint.load()) if checkpoint.exists() else LoopState(config.steps)
+    log = Log(folder, state.step)
     saved = time.monotonic()
 
-    while progress.step < config.steps and not (
-        config.patience is not None and progress.validations_since_best >= config.patience
+    while state.step < config.steps and not (
+        config.patience is not None and state.validations_since_best >= config.patience
     ):
-        torch.manual_seed(config.seed * 1_000_003 + progress.step)
+        torch.manual_seed(config.seed * 1_000_003 + state.step)
         task.module.train()
         loss = 0.0
         for part in range(config.accumulate):
-            batch = task.batch(progress.step * config.accumulate + part)
+            batch = task.batch(state.step * config.accumulate + part)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 cost = task.loss(batch) / config.accumulate
             cost.backward()  # type: ignore[no-untyped-call]
             loss += cost.item()
         if not math.isfinite(loss):
             raise CauserieError(
-                f"the loss is {loss} at step {progress.step + 1}: lower learning_rate, then train "
+                f"the loss is {loss} at step {state.step + 1}: lower learning_rate, then train "
                 f"anew (remove {folder})"
             )
         nn.utils.clip_grad_norm_(trainable.values(), config.clip)
         for group in optimizer.param_groups:
-            group["lr"] = group["rate"] * _warmup_then_decay(progress.step, config)
+            group["lr"] = group["rate"] * _warmup_then_decay(state.step, config)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        progress.step += 1
-        progress.loss += (loss - progress.loss) * max(0.02, 1 / progress.step)
-        log.step(progress.step, loss)
-        due = progress.step % config.validate_every == 0 or progress.step == config.steps
+        state.step += 1
+        state.loss += (loss - state.loss) * max(0.02, 1 / state.step)
+        log.step(state.step, loss)
+        due = state.step % config.validate_every == 0 or state.step == config.steps
         if due:
             task.module.eval()
             with torch.inference_mode():
                 scores = task.validate()
-            if progress.validated(scores):
+            if state.validated(scores):
                 checkpoint.save_best()
-            log.validation(progress.step, scores)
+            log.validation(state.step, scores)
         if due or time.monotonic() - saved > 60 * checkpoint_minutes:
             log.flush()
-            checkpoint.save(asdict(progress))
+            checkpoint.save(asdict(state))
             saved = time.monotonic()
-        watch(progress)
+        watch(state.progress())
 
     checkpoint.load_best()
     task.module.eval()
     log.draw()
-    return progress
+    return state
 
 
 def _warmup_then_decay(step: int, config: LoopConfig) -> float:

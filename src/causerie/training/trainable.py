@@ -8,7 +8,7 @@ card) and the results that were measured on held-out data. `causerie train` know
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -17,6 +17,8 @@ from causerie.errors import CauserieError
 from causerie.models import Kind
 from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.options import make, parse_assignments
+from causerie.progress import Progress, Watch, ignore
+from causerie.render.tables import Table, markdown_table
 from causerie.training.config import ENCODER, EncoderConfig, LoopConfig, TrainingConfig
 from causerie.training.corpus import Corpus
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder
     from causerie.models import Backbone
-    from causerie.training.loop import Progress, Task
+    from causerie.training.loop import LoopState, Task
 
 Trained: TypeAlias = tuple[Artifact, Mapping[str, Any]]
 """The artifact, and what was measured on held-out data."""
@@ -101,9 +103,11 @@ class TrainingRun:
     """Go on with an interrupted training."""
     restart: bool = False
     """Begin anew where there was one, and write over it."""
-    watch: Callable[[Progress], None] = lambda progress: None
-    say: Callable[[str], None] = lambda text: None
-    """Told what is going on apart from steps."""
+    watch: Watch = ignore
+
+    def say(self, text: str) -> None:
+        """Tell what is going on apart from steps."""
+        self.watch(Progress("training", note=text))
 
     def own_start(self, metric: str) -> Artifact | None:
         """The artifact that it starts from, if that is of the same metric: heads fit, too."""
@@ -127,7 +131,7 @@ class TrainingRun:
         identity: Mapping[str, Any],
         folder: str = "",
         later: Sequence[str] = (),
-    ) -> Progress:
+    ) -> LoopState:
         """Run the loop in (a part of) the run's folder.
 
         `identity` says what decides the result besides the configuration and the start; `later`
@@ -211,8 +215,8 @@ class TrainingRun:
             lines.append(f"- its training went on from `{Path(self.start.name).name}`")
         lines += ["", f"Licence of the data: {self.licence}", "", "## Recipe", ""]
         lines += ["```", self.recipe, "```", "", "## Facts, and results on validation data", ""]
-        lines += ["| what | value |", "|---|---|"]
-        lines += [f"| {key} | {value} |" for key, value in results.items()]
+        facts = [[key, str(value)] for key, value in results.items()]
+        lines.append(markdown_table(Table(["what", "value"], facts, align="ll")))
         lines += ["", "## Limits", "", *(f"- {limit}" for limit in limits), ""]
         return "\n".join(lines)
 

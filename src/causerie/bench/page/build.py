@@ -36,6 +36,7 @@ def build_page(result: RunResult) -> str:
     scatters = [scatter_data(s, f) for s, f in zip(result.sets, findings, strict=True)]
     return fill(
         "causerie.bench.page",
+        title="Which metric agrees with people",
         extent=escape(extent(result)),
         overall=escape(overall(result)),
         made=escape(

@@ -33,7 +33,7 @@ from causerie.models.artifact import Artifact
 from causerie.text import words
 from causerie.training.corpus import Corpus
 from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
-from causerie.training.loop import Progress
+from causerie.training.loop import LoopState
 from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def with_graph(config: GradeConfig, topics: Topics) -> GradeConfig:
     return replace(config, graph=lasting_name(config.graph), graph_sha256=topics.sha256)
 
 
-def learn(materials: Materials, run: TrainingRun) -> tuple[Scorer, Progress]:
+def learn(materials: Materials, run: TrainingRun) -> tuple[Scorer, LoopState]:
     """Train a network on the materials; the best scorer by validation, and how it came about."""
     config: GradeConfig = run.config
     torch.manual_seed(config.seed)
