@@ -99,9 +99,9 @@ class Engines:
     ) -> Encoder:
         from causerie.engines.tuning import tuned
 
-        # Adapters are put into networks of transformers.
-        adapter = tuning.kind == "adapter"
-        encoder = self.new_encoder(self._backbone(artifact), trainable=adapter)
+        # What was tuned was a network of transformers, with all its weights.
+        tuned_there = tuning.kind != "frozen"
+        encoder = self.new_encoder(self._backbone(artifact), trainable=tuned_there)
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
         return encoder

@@ -15,7 +15,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
 from causerie.metrics.density.selection import SELECTIONS, Selection
-from causerie.training.candidates import ranking_items
+from causerie.training.negatives import ranking_items
 from causerie.training.corpus import Corpus
 
 
