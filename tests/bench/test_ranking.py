@@ -16,8 +16,8 @@ from causerie.errors import CauserieError
 from causerie.metrics.base import Column, Level, Metric, Score
 from causerie.scoring.plan import Plan
 from causerie.scoring.scorer import Scorer
-from causerie.training.candidates import corpus_items, ranking_items
 from causerie.training.corpus import Corpus
+from causerie.training.negatives import corpus_items, ranking_items
 from terminal import run_causerie
 
 

@@ -19,8 +19,8 @@ from causerie.render.svg import BLUE, RED, label, outline, picture
 from causerie.render.tables import Table, markdown_table
 from causerie.scoring.scorer import Scorer
 from causerie.stats import Ranking, ranking_estimates
-from causerie.training.candidates import CANDIDATES, corpus_items
 from causerie.training.corpus import Corpus
+from causerie.training.negatives import CANDIDATES, corpus_items
 
 
 @dataclass(frozen=True)

@@ -367,10 +367,10 @@ def causes(
     from causerie.cli.console import Display, say
     from causerie.engines import Engines
     from causerie.metrics.causalscore import CausalScore
-    from causerie.metrics.causalscore.discovery import DiscoveryTest
+    from causerie.metrics.causalscore.measure import DiscoveryTest
     from causerie.render.tables import check_suffix, write_tables
     from causerie.scoring import Plan
-    from causerie.training.annotated import AnnotatedCorpus
+    from causerie.training.corpus import AnnotatedCorpus
 
     if out:
         check_suffix(out)

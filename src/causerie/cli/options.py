@@ -83,12 +83,23 @@ _ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of the engines; it is called with them as `settings`."""
+    return _with_engine_options(command, tuple(_ENGINE_OPTIONS))
 
+
+def engine_options_but(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same without some, which would have no effect on the command."""
+    names = tuple(name for name in _ENGINE_OPTIONS if name not in left_out)
+    return lambda command: _with_engine_options(command, names)
+
+
+def _with_engine_options(
+    command: Callable[..., None], names: tuple[str, ...]
+) -> Callable[..., None]:
     @wraps(command)
     def with_settings(**given: Any) -> None:
         from causerie.engines import Settings
 
-        settings = Settings(**{name: given.pop(name) for name in _ENGINE_OPTIONS})
+        settings = Settings(**{name: given.pop(name) for name in names})
         command(**given, settings=settings)
 
     hints = get_type_hints(command, include_extras=True)
@@ -99,9 +110,9 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _ENGINE_OPTIONS.items()
+        for name, (kind, default) in ((name, _ENGINE_OPTIONS[name]) for name in names)
     ]
-    del with_settings.__wrapped__  # type: ignore[attr-defined] # typer would look behind it
+    del with_settings.__wrapped__  # typer would look behind it
     with_settings.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     with_settings.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return with_settings

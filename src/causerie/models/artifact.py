@@ -173,12 +173,16 @@ def _hash(text: str, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def check_place(folder: Path) -> None:
-    """An artifact can be written there: nothing is, or another artifact to be replaced."""
+def check_place(folder: Path, *, replace: bool = True) -> None:
+    """An artifact can be written there: nothing is, or another artifact that may be replaced."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists() and not is_artifact(folder):
         raise CauserieError(f"{folder} exists and is no artifact: choose another place")
+    if folder.exists() and not replace:
+        raise CauserieError(
+            f"{folder} holds an artifact: choose another place, or add --force to replace it"
+        )
 
 
 def shipped(name: str) -> Path | None:

@@ -30,8 +30,8 @@ from causerie.ratings.networks import (
 from causerie.ratings.scale import five_class, is_low
 from causerie.ratings.targets import Target
 from causerie.training.config import LoopConfig
+from causerie.training.encoders import FixedVectors, LearnedVectors
 from causerie.training.loop import fit as run_loop
-from causerie.training.vectors import FixedVectors, LearnedVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from causerie.ratings.examples import Example
 from causerie.ratings.targets import Target
-from causerie.training.vectors import Vectors
+from causerie.training.encoders import Vectors
 
 
 @dataclass(frozen=True, eq=False)
