@@ -16,6 +16,7 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
+    from causerie.bench.compare import CompareResult, compare
     from causerie.engines import Engines, Settings
     from causerie.io import Rejected, read
     from causerie.metrics.base import Column, Metric, Score
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CauserieError",
     "Column",
+    "CompareResult",
     "Dialogue",
     "Engines",
     "Exchange",
@@ -38,6 +40,7 @@ __all__ = [
     "Summary",
     "Turn",
     "__version__",
+    "compare",
     "evaluate",
     "load",
     "read",
@@ -47,6 +50,7 @@ __all__ = [
 _LAZY = {
     name: module
     for module, names in {
+        "causerie.bench.compare": ("CompareResult", "compare"),
         "causerie.engines": ("Engines", "Settings"),
         "causerie.io": ("Rejected", "read"),
         "causerie.metrics.base": ("Column", "Metric", "Score"),
