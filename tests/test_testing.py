@@ -124,7 +124,7 @@ def test_the_message_says_what_was_found() -> None:
         ({"metric": "length"}, "neither end of length is the better one"),
         ({"metric": "bleu"}, "cannot be compared by bleu"),
         ({"metric": Two()}, r"column=, of two\.words, two\.letters"),
-        ({"metric": "cosine,bleu"}, "about one metric"),
+        ({"metric": "bleu,length"}, "column=, of bleu, length"),
         ({"metric": "blue"}, "unknown metric 'blue'"),
         ({"metric": Words(), "confidence": 95}, "between 0 and 1, not 95"),
         ({"metric": Words(), "margin": -1}, "0 or more, not -1"),
@@ -137,6 +137,11 @@ def test_what_cannot_be_compared_is_no_failed_assertion(
 ) -> None:
     with pytest.raises(CauserieError, match=message):
         assert_better(**{"new": LONG, "old": SHORT, **options})
+
+
+def test_a_wrong_argument_is_an_error() -> None:
+    with pytest.raises(TypeError, match="sede"):
+        assert_better(LONG, SHORT, Words(), sede=1)
 
 
 def test_a_column_of_several() -> None:

@@ -14,9 +14,7 @@ from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
     from causerie.bench.compare import ColumnComparison, CompareResult
-    from causerie.engines import Engines, Settings
     from causerie.metrics.base import Metric
-    from causerie.scoring.store import ScoreStore
 
 
 def assert_better(
@@ -27,20 +25,16 @@ def assert_better(
     confidence: float = 0.95,
     *,
     column: str | None = None,
-    speaker: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    settings: Settings | None = None,
-    engines: Engines | None = None,
-    store: ScoreStore | None = None,
-    seed: int = 0,
+    **others: Any,
 ) -> ColumnComparison:
     """Assert that the new replies are better than the old ones by more than a margin.
 
     That is so if the whole interval of the difference lies beyond the margin. `new` and `old` are
-    whatever `causerie.evaluate` takes; `column` says which, of a metric with several. Returns
-    what was found. What cannot be compared is a `CauserieError`, not a failed assertion.
+    whatever `causerie.evaluate` takes; `column` says which, of a metric with several; `others`
+    (`speaker`, `options`, `settings`, `engines`, `store`, `seed`) are those of `causerie.compare`.
+    Returns what was found. What cannot be compared is a `CauserieError`, not a failed assertion.
     """
-    result, found = _compared(**locals())
+    result, found = _compared(new, old, metric, margin, confidence, column, others)
     if not _surely(found) > margin:
         said = f"new is not surely better than old by more than {margin:g}"
         raise AssertionError(_message(said, result, found, confidence))
@@ -55,12 +49,7 @@ def assert_no_worse(
     margin: float,
     confidence: float = 0.95,
     column: str | None = None,
-    speaker: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    settings: Settings | None = None,
-    engines: Engines | None = None,
-    store: ScoreStore | None = None,
-    seed: int = 0,
+    **others: Any,
 ) -> ColumnComparison:
     """Assert that the new replies are not worse than the old ones by more than a margin.
 
@@ -68,7 +57,7 @@ def assert_no_worse(
     replies it may fail though nothing got worse, because nothing is known. The arguments are
     those of `assert_better`.
     """
-    result, found = _compared(**locals())
+    result, found = _compared(new, old, metric, margin, confidence, column, others)
     if not _surely(found) >= -margin:
         said = f"new may be worse than old by more than {margin:g}"
         raise AssertionError(_message(said, result, found, confidence))
@@ -82,22 +71,15 @@ def _compared(
     margin: float,
     confidence: float,
     column: str | None,
-    options: Mapping[str, Any] | None,
-    **others: Any,
+    others: Mapping[str, Any],
 ) -> tuple[CompareResult, ColumnComparison]:
     from causerie.bench.compare import compare
-    from causerie.scoring.plan import Plan
 
     if not 0 < confidence < 1:
         raise CauserieError(f"confidence is between 0 and 1, not {confidence}")
     if margin < 0:
         raise CauserieError(f"margin is 0 or more, not {margin}")
-    plan = Plan.of(metric)
-    (alias,) = plan.metrics if len(plan.metrics) == 1 else (None,)
-    if alias is None:
-        raise CauserieError("an assertion is about one metric: name a single one")
-    chosen = {alias: options} if options else None
-    result = compare(old, new, metric, options=chosen, level=confidence, **others)
+    result = compare(old, new, metric, level=confidence, **others)
     return result, _column(result, column)
 
 
@@ -105,7 +87,7 @@ def _column(result: CompareResult, name: str | None) -> ColumnComparison:
     """The column that decides, if something can be said by it."""
     if name is None and len(result.columns) > 1:
         known = ", ".join(one.column for one in result.columns)
-        raise CauserieError(f"the metric has several columns: say which with column=, of {known}")
+        raise CauserieError(f"an assertion is about one column: say which with column=, of {known}")
     found = result.columns[0] if name is None else result.column(name)
     if found.better is None:
         raise CauserieError(f"neither end of {found.column} is the better one: take another metric")

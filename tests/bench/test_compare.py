@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from causerie.bench.compare import CompareResult, compare, compare_responses
 from causerie.bench.pairing import EXAMPLES, Responses, partners, responses_of
 from causerie.dialogue import Dialogue, Exchange
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.io import read
 from causerie.metrics.base import Column, Level, Metric, Score
@@ -390,6 +391,13 @@ def test_a_file_and_what_is_in_memory_are_the_same(tmp_path: Path) -> None:
     assert from_files.table == in_memory.table
     assert (from_files.a.source, in_memory.a.source) == (paths[0], "a")
     assert from_files.signature == in_memory.signature
+
+
+def test_engines_bring_their_settings() -> None:
+    engines = Engines(Settings(threads=1))
+    assert compare(TALKS, TALKS, "length", engines=engines).pairs == 27
+    with pytest.raises(CauserieError, match="other settings"):
+        compare(TALKS, TALKS, "length", engines=engines, settings=Settings())
 
 
 def test_dialogues_without_a_name_are_not_one_dialogue() -> None:

@@ -200,12 +200,14 @@ def compare(
 
     Both are whatever `causerie.evaluate` takes: dialogues, messages, dictionaries, tables, paths.
     `metrics`, `speaker`, `options` and `settings` are those of a plan; `level` is the confidence
-    of the intervals.
+    of the intervals. Comparisons that are given the same `engines` share their networks.
 
     >>> old, new = [["Hi!", "Go away."]] * 3, [["Hi!", "Hello, nice to meet you."]] * 3
     >>> compare(old, new, "length").column("length").difference.value
     3.0
     """
+    if engines is not None and settings is None:
+        settings = engines.settings
     plan = Plan.of(metrics, options=options, settings=settings, speaker=speaker)
     scorer = Scorer(plan, store, engines=engines)
     old, new = (

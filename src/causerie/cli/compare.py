@@ -37,23 +37,8 @@ not be decided, 3 a --fail-if condition holds.
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="Responses of the old system.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Responses of the new system.")],
-    metrics: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
-            help="Names, separated by commas, or `all` "
-            "[default: density, causalscore, grade, cosine, overlap, length].",
-        ),
-    ] = None,
-    speaker: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="Compare only this speaker, or this role (user or system); all is everybody "
-            "[default: the system where roles are known, otherwise everybody]."
-        ),
-    ] = None,
+    metrics: options.Metrics = None,
+    speaker: options.Speaker = None,
     fail_if: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
@@ -70,10 +55,7 @@ def compare(
             help="A difference in --fail-if has to hold for the whole 95% interval.",
         ),
     ] = False,
-    junit: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Also write what came of --fail-if as JUnit XML."),
-    ] = None,
+    junit: options.JUnit = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -83,17 +65,8 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="For resampling and permutations.")] = 0,
     set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
-    input_format: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
-    ] = None,
-    columns: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            metavar="FIELD=NAME,...",
-            help="What the input calls its fields, as in context=history,response=reply.",
-        ),
-    ] = None,
+    input_format: options.InputFormat = None,
+    columns: options.InputColumns = None,
     scores: options.ScoresFile = None,
     refresh: options.Refresh = False,
     *,

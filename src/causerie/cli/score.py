@@ -45,16 +45,7 @@ def score(
             show_default=False,
         ),
     ],
-    metrics: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
-            help="Names, separated by commas, or `all` "
-            "[default: density, causalscore, grade, cosine, overlap, length].",
-        ),
-    ] = None,
+    metrics: options.Metrics = None,
     out: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
@@ -72,29 +63,14 @@ def score(
         bool, typer.Option("--force", help="Overwrite what is at --out and --report.")
     ] = False,
     level: Annotated[str, typer.Option(help="One row per: turn or dialogue.")] = "turn",
-    speaker: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            help="Score only this speaker, or this role (user or system); all is everybody "
-            "[default: the system where roles are known, otherwise everybody]."
-        ),
-    ] = None,
+    speaker: options.Speaker = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(min=1, help="Stop after this many good records."),
     ] = None,
     set_: options.SetOption = None,
-    input_format: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
-    ] = None,
-    columns: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(
-            metavar="FIELD=NAME,...",
-            help="What the input calls its fields, as in context=history,response=reply.",
-        ),
-    ] = None,
+    input_format: options.InputFormat = None,
+    columns: options.InputColumns = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
     hypotheses: options.Hypotheses = None,
     percentiles: Annotated[
@@ -114,10 +90,7 @@ def score(
             "'unscored(cosine) > 5%' or 'skipped > 1%'. Several may be given.",
         ),
     ] = None,
-    junit: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Also write what came of --fail-if as JUnit XML."),
-    ] = None,
+    junit: options.JUnit = None,
     scores: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
