@@ -30,9 +30,12 @@ _NAMES: dict[Any, str] = {
 }
 
 
-def option(default: Any, help: str, *, file: bool = False) -> Any:
-    """A field with a sentence about it; `file` marks the name of a file or folder."""
-    return field(default=default, metadata={"help": help, "file": file})
+def option(default: Any, help: str, *, file: bool = False, least: float | None = None) -> Any:
+    """A field with a sentence about it.
+
+    `file` marks the name of a file or folder, `least` is the lowest value that a number can have.
+    """
+    return field(default=default, metadata={"help": help, "file": file, "least": least})
 
 
 def is_file(one: Field[Any]) -> bool:
@@ -50,12 +53,15 @@ def changed(made: DataclassInstance) -> dict[str, Any]:
 
 
 def check_types(made: DataclassInstance) -> None:
-    """Refuse a value that is not of its field's type, or none of its choices."""
+    """Refuse a value that is not of its field's type, none of its choices, or too low."""
     hints = get_type_hints(type(made))
     for one in fields(made):
         value, kinds = getattr(made, one.name), kinds_of(hints[one.name])
         if not _fits(value, kinds):
             raise CauserieError(f"{one.name} is {_allowed(kinds)}, not {value!r}")
+        least = one.metadata.get("least")
+        if least is not None and value is not None and not value >= least:
+            raise CauserieError(f"{one.name} is at least {least}, not {value}")
 
 
 def make(kind: type[Made], values: Mapping[str, Any], what: str) -> Made:
@@ -66,8 +72,13 @@ def make(kind: type[Made], values: Mapping[str, Any], what: str) -> Made:
         hint = f"did you mean {close[0]}? " if close else ""
         has = f"its options are {', '.join(known)}" if known else "it has none"
         raise CauserieError(f"{what} has no option {unknown[0]!r}: {hint}{has}")
+    hints = get_type_hints(kind)
+    exact = {  # 1 for a number that may have decimals is 1.0, however it was written
+        key: float(value) if type(value) is int and _is_float(hints[key]) else value
+        for key, value in values.items()
+    }
     try:
-        return kind(**values)
+        return kind(**exact)
     except (TypeError, ValueError) as error:
         raise CauserieError(f"{what} cannot use its options: {error}") from error
 
@@ -98,6 +109,10 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) is Literal else (hint,)
 
 
+def _is_float(hint: Any) -> bool:
+    return float in (kinds := kinds_of(hint)) and int not in kinds
+
+
 def _fits(value: Any, kinds: tuple[Any, ...]) -> bool:
     if any(value is kind or (type(value) is type(kind) and value == kind) for kind in kinds):
         return True
@@ -113,3 +128,8 @@ def _fits(value: Any, kinds: tuple[Any, ...]) -> bool:
 
 def _allowed(kinds: tuple[Any, ...]) -> str:
     return " or ".join(_NAMES.get(kind, str(kind)) for kind in kinds)
+
+
+def choices_of(hint: Any) -> str:
+    """What an option of this type can be, in words."""
+    return _allowed(kinds_of(hint))

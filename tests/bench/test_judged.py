@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causerie.bench.judged import read_attack, read_judged, set_name
+from causerie.bench.sets.judged import read_attack, read_judged, set_name
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.training.attacks import ATTACKS, contradict, corrupt, echo, persons, repeat, shuffle
+from causerie.training.negatives import ATTACKS, contradict, corrupt, echo, persons, repeat, shuffle
 
 texts = st.text(min_size=1).filter(lambda t: t.strip() != "")
 seeds = st.integers(0, 1000)

@@ -10,6 +10,7 @@ import typer
 
 from causerie._version import __version__
 from causerie.cli.bench import bench_app
+from causerie.cli.cache import cache_app
 from causerie.cli.compare import compare
 from causerie.cli.graph import graph_app
 from causerie.cli.metrics import metrics
@@ -34,6 +35,7 @@ app.command()(compare)
 app.command()(metrics)
 app.command()(train)
 app.add_typer(models_app, name="models")
+app.add_typer(cache_app, name="cache")
 app.add_typer(graph_app, name="graph")
 app.add_typer(bench_app, name="bench")
 app.add_typer(ratings_app, name="ratings")

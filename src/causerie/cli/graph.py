@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from causerie.cli import options
+from causerie.cli.options import engine_options_but
 
 if TYPE_CHECKING:
     from causerie.graph import Graph
@@ -23,6 +23,7 @@ Word = Annotated[str, typer.Argument(metavar="WORD", show_default=False)]
 
 
 @graph_app.command()
+@engine_options_but("lm", "turn_format")
 def build(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the graph.")],
     conceptnet: Annotated[
@@ -62,11 +63,8 @@ def build(
     licence: Annotated[
         str, typer.Option(help="Of triples and corpus, for the card.")
     ] = "not stated",
-    encoder: options.Encoder = "default",
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    *,
+    settings: Any,
 ) -> None:
     """Build a graph from one source or several, which are merged.
 
@@ -80,12 +78,9 @@ def build(
         causerie graph build --triples mine.jsonl --dimension 0 --out my-graph
     """
     from causerie.cli.console import Display, say
-    from causerie.engines import Engines, Settings
+    from causerie.engines import Engines
     from causerie.training.graph import GraphPlan, build_graph
 
-    settings = Settings(
-        encoder=encoder, device=device, threads=threads, models_dir=models_dir, offline=offline
-    )
     recipe = ["causerie", "graph", "build"]
     recipe += ["--conceptnet", conceptnet.name] if conceptnet else []
     recipe += [word for path in triples or [] for word in ("--triples", path.name)]
@@ -95,7 +90,8 @@ def build(
     recipe += ["--language", language] if language != "en" else []
     recipe += [word for name in relation or [] for word in ("--relation", name)]
     recipe += ["--numberbatch", numberbatch.name] if numberbatch else []
-    recipe += ["--encoder", Path(encoder).name] if encoder != "default" else []
+    named = settings.encoder != "default"
+    recipe += ["--encoder", Path(settings.encoder).name] if named else []
     recipe += ["--dimension", str(dimension), "--licence", licence, "--out", out.name]
     plan = GraphPlan(
         out=out,

@@ -64,6 +64,39 @@ ScoresFile = Annotated[
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Compute everything again, whatever scores are kept.")
 ]
+Metrics = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
+        help="Names, separated by commas, or `all` "
+        "[default: density, causalscore, grade, cosine, overlap, length].",
+    ),
+]
+Speaker = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Only this speaker, or this role (user or system); all is everybody "
+        "[default: the system where roles are known, otherwise everybody]."
+    ),
+]
+InputFormat = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
+]
+InputColumns = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--columns",
+        metavar="FIELD=NAME,...",
+        help="What the input calls its fields, as in context=history,response=reply.",
+    ),
+]
+JUnit = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Also write what came of --fail-if as JUnit XML."),
+]
 SetOption = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
@@ -83,12 +116,23 @@ _ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of the engines; it is called with them as `settings`."""
+    return _with_engine_options(command, tuple(_ENGINE_OPTIONS))
 
+
+def engine_options_but(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same without some, which would have no effect on the command."""
+    names = tuple(name for name in _ENGINE_OPTIONS if name not in left_out)
+    return lambda command: _with_engine_options(command, names)
+
+
+def _with_engine_options(
+    command: Callable[..., None], names: tuple[str, ...]
+) -> Callable[..., None]:
     @wraps(command)
     def with_settings(**given: Any) -> None:
         from causerie.engines import Settings
 
-        settings = Settings(**{name: given.pop(name) for name in _ENGINE_OPTIONS})
+        settings = Settings(**{name: given.pop(name) for name in names})
         command(**given, settings=settings)
 
     hints = get_type_hints(command, include_extras=True)
@@ -99,9 +143,9 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _ENGINE_OPTIONS.items()
+        for name, (kind, default) in ((name, _ENGINE_OPTIONS[name]) for name in names)
     ]
-    del with_settings.__wrapped__  # type: ignore[attr-defined] # typer would look behind it
+    del with_settings.__wrapped__  # typer would look behind it
     with_settings.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     with_settings.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return with_settings

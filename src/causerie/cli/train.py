@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from causerie.cli import options
-from causerie.cli.assignments import configure
+from causerie.cli.options import engine_options_but
 from causerie.errors import CauserieError
 
+if TYPE_CHECKING:
+    from causerie.engines import Settings
+    from causerie.training.trainable import Trainable, TrainingRun
 
+
+@engine_options_but("dtype", "turn_format")
 def train(
     metric: Annotated[
         str,
@@ -62,19 +66,16 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
     ] = False,
-    encoder: options.Encoder = "default",
-    lm: Annotated[
-        str, typer.Option(help="What `train lm` starts from: a name, a folder or a hub name.")
-    ] = "default-lm",
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Train anew and replace what is in OUT.")
+    ] = False,
+    *,
+    settings: Any,
 ) -> None:
     """Train a metric and write it as an artifact: a folder that `score` can use.
 
     Checkpoints, the log and the loss curve go to OUT.training; an interrupted training goes on
-    with --resume, to the same result.
+    with --resume, to the same result. An artifact that is there is replaced only with --force.
 
     **Examples**
 
@@ -98,86 +99,62 @@ def train(
         causerie score new.jsonl --metrics fed --lm my-lm
     """
     from causerie.cli.console import Display, say, show_results
-    from causerie.engines import Engines, Settings
-    from causerie.engines.language import LM
-    from causerie.metrics import find
-    from causerie.metrics.followups.language import LanguageModel
-    from causerie.metrics.trained import TrainedMetric, TrainingRun
-    from causerie.models.artifact import check_place, load_artifact
+    from causerie.engines import Engines
+    from causerie.metrics import trainable
+    from causerie.models.artifact import check_place
+    from causerie.training.trainable import Start, TrainingRun, configure
 
-    chosen: Any = LanguageModel if metric == LM else find(metric)
-    if not issubclass(chosen, (TrainedMetric, LanguageModel)):
-        raise CauserieError(f"{metric} is not trained: there is nothing to do")
-    if chosen.annotated and not annotations:
-        raise CauserieError(f"{metric} learns from causal annotations: give --annotations")
-    if not chosen.annotated and (annotations or unseen):
-        raise CauserieError(f"{metric} does not learn from annotations: give --data alone")
-    if not (chosen.annotated or chosen.own_data or data):
-        raise CauserieError(f"{metric} learns from dialogues: give --data")
-    engines = Engines(
-        Settings(
-            encoder=encoder,
-            lm=lm,
-            device=device,
-            threads=threads,
-            models_dir=models_dir,
-            offline=offline,
-        )
-    )
+    chosen = trainable(metric)
+    _check_settings(chosen, settings)
+    if resume and force:
+        raise CauserieError("--resume goes on with a training, --force begins anew: give one")
     out = out.resolve()
-    check_place(out)
-    start = chosen.inherited(load_artifact(init)) if init else None
+    check_place(out, replace=resume or force)
+    start = Start.load(init) if init else None
     folder = out.with_name(out.name + ".training")
     with Display() as watch:
-        artifact, results = chosen.train(
-            engines,
-            TrainingRun(
-                config=configure(chosen.config, set_ or [], start),
-                data=tuple(data or ()),
-                valid=tuple(valid or ()),
-                annotations=tuple(annotations or ()),
-                unseen=tuple(unseen or ()),
-                folder=folder,
-                licence=licence,
-                recipe=_recipe(
-                    metric,
-                    {
-                        "--annotations": annotations,
-                        "--unlabelled" if annotations else "--data": data,
-                        "--valid": valid,
-                        "--unseen": unseen,
-                    },
-                    set_ or [],
-                    encoder,
-                    lm,
-                    init,
-                    licence,
-                ),
-                init=init,
-                resume=resume,
-                watch=watch,
-            ),
+        run = TrainingRun(
+            config=configure(chosen, set_ or [], start),
+            data=tuple(data or ()),
+            valid=tuple(valid or ()),
+            annotations=tuple(annotations or ()),
+            unseen=tuple(unseen or ()),
+            folder=folder,
+            licence=licence,
+            start=start,
+            resume=resume,
+            restart=force,
+            watch=watch,
         )
+        run.check(chosen)
+        run = replace(run, recipe=_recipe(chosen.name, run, set_ or [], settings))
+        artifact, results = chosen.train(Engines(settings), run)
     artifact.save(out)
     show_results(results)
     say(f"wrote {out}; checkpoints and the log are in {folder}")
 
 
-def _recipe(
-    metric: str,
-    files: Mapping[str, list[Path] | None],
-    sets: list[str],
-    encoder: str,
-    lm: str,
-    init: str | None,
-    licence: str,
-) -> str:
+def _check_settings(chosen: type[Trainable], settings: Settings) -> None:
+    """Refuse the choice of a network that is not what is trained on."""
+    for name, kind in (("encoder", "encoder"), ("lm", "language model")):
+        if chosen.backbone != kind and getattr(settings, name) != "default":
+            raise CauserieError(f"--{name} has no effect on the training of {chosen.name}")
+
+
+def _recipe(metric: str, run: TrainingRun, sets: list[str], settings: Settings) -> str:
     """The command without folders, which differ from machine to machine."""
     words = ["causerie", "train", metric]
+    files = {
+        "--annotations": run.annotations,
+        "--unlabelled" if run.annotations else "--data": run.data,
+        "--valid": run.valid,
+        "--unseen": run.unseen,
+    }
     for option, paths in files.items():
-        words += [word for path in paths or () for word in (option, path.name)]
+        words += [word for path in paths for word in (option, path.name)]
     words += [word for assignment in sets for word in ("--set", assignment)]
-    words += ["--encoder", Path(encoder).name] if encoder != "default" else []
-    words += ["--lm", Path(lm).name] if lm != "default-lm" else []
-    words += ["--init", Path(init).name] if init else []
-    return shlex.join([*words, "--licence", licence, "--out", f"my-{metric}"])
+    names = {"--encoder": settings.encoder, "--lm": settings.lm}
+    names["--init"] = run.start.name if run.start else "default"
+    for option, name in names.items():
+        words += [option, Path(name).name] if name != "default" else []
+    return shlex.join([*words, "--licence", run.licence, "--out", f"my-{metric}"])

@@ -73,6 +73,7 @@ class Engines:
         from causerie.engines.encoder import Encoder
 
         settings = replace(self.settings, encoder=name) if name else self.settings
+        self._use_threads()
         return Encoder.load(self.store, settings, trainable=trainable)
 
     def artifact(self, info: ArtifactInfo) -> Artifact:
@@ -103,9 +104,9 @@ class Engines:
     ) -> Encoder:
         from causerie.engines.tuning import tuned
 
-        # Adapters are put into networks of transformers.
-        adapter = tuning.kind == "adapter"
-        encoder = self.new_encoder(self._backbone(artifact), trainable=adapter)
+        # What was tuned was a network of transformers, with all its weights.
+        tuned_there = tuning.kind != "frozen"
+        encoder = self.new_encoder(self._backbone(artifact), trainable=tuned_there)
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
         return encoder
@@ -126,6 +127,7 @@ class Engines:
         def load() -> Likelihood:
             from causerie.engines.likelihood import Likelihood
 
+            self._use_threads()
             return Likelihood.load(self.store, self.settings)
 
         return self.shared("likelihood", load)
@@ -136,9 +138,17 @@ class Engines:
         def load() -> Ranker:
             from causerie.engines.ranker import Ranker
 
+            self._use_threads()
             return Ranker.load(self.store, self.settings, name)
 
         return self.shared(("ranker", name), load)
+
+    def _use_threads(self) -> None:
+        """Before a network is loaded: torch has one number of threads for all of them."""
+        if self.settings.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.settings.threads)
 
     def signature(self, kind: Kind, name: str | None = None) -> str:
         """What decides the numbers of a network, told without loading it."""

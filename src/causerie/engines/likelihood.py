@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
+import warnings
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -184,9 +184,9 @@ class Likelihood:
         """Say, once, why it takes longer than it might."""
         if not self._told:
             how = "long texts are" if self._packable else "every text is"
-            print(
-                f"causerie: {self.backbone.name} {why}: {how} scored separately, which is slower",
-                file=sys.stderr,
+            warnings.warn(
+                f"{self.backbone.name} {why}: {how} scored separately, which is slower",
+                stacklevel=2,
             )
         self._told = True
 

@@ -46,8 +46,6 @@ class Settings:
     def torch_device(self) -> torch.device:
         import torch
 
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:

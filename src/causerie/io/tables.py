@@ -29,7 +29,15 @@ from causerie.io.sources import MAX_RECORD
 if TYPE_CHECKING:
     import pyarrow
 
-KEYS: Mapping[str, type] = {"dialogue_id": str, "turn": int, "speaker": str}
+KEYS: Mapping[str, type] = {
+    "dialogue_id": str,
+    "turn": int,
+    "speaker": str,
+    "file": str,
+    "system": str,
+    "message": int,
+    "text": str,
+}
 """The columns that say what a row is about."""
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -10,12 +10,15 @@ from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from inspect import get_annotations
-from typing import Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
 from causerie.models.artifact import artifact_folder, metric_of
 from causerie.options import make
+
+if TYPE_CHECKING:
+    from causerie.training.trainable import Trainable
 
 GROUP = "causerie.metrics"
 
@@ -60,6 +63,21 @@ def load_metric(name: str, **options: Any) -> Metric:
     if name not in names() and (folder := artifact_folder(name)):
         name, options = metric_of(folder), {"artifact": name, **options}
     return make(find(name), options, f"metric {name!r}")
+
+
+def trainable(name: str) -> type[Trainable]:
+    """What `causerie train` knows by that name: a metric that is trained, or the language model."""
+    from causerie.engines.language import LM
+    from causerie.training.trainable import Trainable
+
+    if name == LM:
+        from causerie.metrics.followups.language import LanguageModel
+
+        return LanguageModel
+    found = find(name)
+    if not issubclass(found, Trainable):
+        raise CauserieError(f"{name} is not trained: there is nothing to do")
+    return found
 
 
 def _problem(metric: Any) -> str | None:

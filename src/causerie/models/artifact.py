@@ -195,6 +195,13 @@ def shipped(name: str) -> Path | None:
     return folder if (folder / CONFIG).is_file() else None
 
 
+def shipped_artifacts(metric: str) -> list[str]:
+    """The names of the artifacts of a metric that come with causerie, sorted."""
+    folders = Path(str(files("causerie").joinpath("artifacts"))).iterdir()
+    names = sorted(folder.name for folder in folders if shipped(folder.name))
+    return [name for name in names if metric_of(find_artifact(name)) == metric]
+
+
 def artifact_folder(name: str) -> Path | None:
     """Folder of a shipped artifact by its name, or of any by its path; None if there is none."""
     folder = shipped(name) or Path(name)

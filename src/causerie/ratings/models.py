@@ -31,8 +31,8 @@ from causerie.ratings.networks import (
     factual,
 )
 from causerie.training.config import LoopConfig
+from causerie.training.encoders import FixedVectors, LearnedVectors
 from causerie.training.loop import fit as run_loop
-from causerie.training.vectors import FixedVectors, LearnedVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,8 +22,8 @@ from causerie.errors import CauserieError
 from causerie.ratings.examples import Example, stratified_batches
 from causerie.ratings.log import HIGHEST, LOW, LOWEST
 from causerie.training.corpus import EpochBatches
+from causerie.training.encoders import Vectors
 from causerie.training.loop import Task
-from causerie.training.vectors import Vectors
 
 if TYPE_CHECKING:
     from causerie.ratings.models import Neural

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from causerie.engines import Engines
 from causerie.errors import CauserieError
@@ -15,14 +18,19 @@ from causerie.graph.conceptnet import read_assertions, read_numberbatch
 from causerie.graph.corpus import count_words, read_answers
 from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
-from causerie.graph.vectors import WordVector
+from causerie.graph.vectors import WordVector, reduced
 from causerie.graph.wordnet import read_wordnet
 from causerie.models.hashing import sha256
 from causerie.progress import Progress, Watch, ignore
 from causerie.text.keywords import Frequencies
-from causerie.training.words import DIMENSION, word_vectors
+
+if TYPE_CHECKING:
+    from causerie.engines.encoder import Encoder
 
 WORDNET = "wordnet-3.1"
+DIMENSION = 64
+"""Of the vectors that the encoder makes of words."""
+_CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,21 @@ def _vectors(
         f"{plan.dimension} principal components"
     )
     return word_vectors(encoder, words, plan.dimension, watch), origin
+
+
+def word_vectors(
+    encoder: Encoder,
+    words: Sequence[str],
+    dimension: int = DIMENSION,
+    watch: Watch = ignore,
+) -> Iterator[WordVector]:
+    """Each word with the encoder's vector of it, reduced to `dimension` principal components."""
+    vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
+    for start in range(0, len(words), _CHUNK):
+        chunk = words[start : start + _CHUNK]
+        vectors[start : start + len(chunk)] = encoder.encode([((word,),) for word in chunk])
+        watch(Progress("encoding words", start + len(chunk), len(words), "words"))
+    yield from zip(words, reduced(vectors, dimension), strict=True)
 
 
 def _source(name: str, licence: str, *files: Path) -> Source:

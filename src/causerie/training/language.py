@@ -1,35 +1,41 @@
-"""Tuning a language model on conversations, so that it knows how people react to each other."""
+"""Tuning a language model on conversations, so that it knows how people react to each other.
+
+How well it knows those that it has not seen is measured twice: nats per character of what is
+said, and how often it finds what a user really said to the system among what other users said.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.engines.language import LM
+from causerie.engines.dialoguetree import DialogueTree
 from causerie.engines.likelihood import Likelihood
 from causerie.engines.tuning import Tuning
-from causerie.engines.turnformat import FORMATS, TurnFormat
-from causerie.errors import CauserieError
-from causerie.progress import Watch, ignore
+from causerie.engines.turnformat import TurnFormat
+from causerie.options import option
 from causerie.stats import ClusteredRatio
-from causerie.training.config import LoopConfig
+from causerie.training.config import LoopConfig, TrainingConfig
 from causerie.training.corpus import Batches, Corpus, sample
-from causerie.training.heldout import nats_per_character, reactions, reactions_found
-from causerie.training.loop import LoopState, Task, fit
+from causerie.training.loop import Task
+from causerie.training.negatives import ranking_items
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from causerie.models import Backbone
 
+HISTORY = 6
+"""Turns that the model sees before a reaction."""
+AT_ONCE = 16
+"""Dialogues that are scored together."""
 VALIDATED = 48
 """Held-out dialogues, and reactions, at every validation during training."""
 MEASURED, RANKED = 120, 240
@@ -37,52 +43,31 @@ MEASURED, RANKED = 120, 240
 
 
 @dataclass(frozen=True)
-class LanguageConfig:
+class LanguageConfig(TrainingConfig):
     """How a language model is tuned; the defaults are those of the shipped one, but for epochs."""
 
-    turn_format: str | None = None
-    """How turns become text: chat, eos or plain; null: as the network's own tokenizer has it."""
-    rank: int = 16
-    """Of the low-rank adapter."""
-    layers: int | None = None
-    """Adapt only the last so many layers; null: all."""
-    longest: int = 192
-    """Tokens of a dialogue that a step sees."""
-    batch: int = 8
-    """Dialogues per step, all of one file."""
-    epochs: float = 1.0
-    learning_rate: float = 5e-4
-    warmup_steps: int = 50
-    """At most a tenth of all steps."""
-    clip: float = 1.0
-    validate_every: int = 100
-    patience: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.turn_format not in (None, *FORMATS):
-            raise CauserieError(f"turn_format is one of {', '.join(FORMATS)}")
-        _ = self.tuning
-        for key, least in (("longest", 64), ("batch", 1), ("validate_every", 1), ("patience", 1)):
-            value = getattr(self, key)
-            if value is not None and value < least:
-                raise CauserieError(f"{key} is at least {least}, not {value}")
+    turn_format: Literal["chat", "eos", "plain"] | None = option(
+        None, "how turns become text: chat, eos or plain [as the network's own tokenizer has it]"
+    )
+    rank: int = option(16, "rank of the low-rank adapter", least=1)
+    layers: int | None = option(None, "adapt only the last so many layers [all]", least=1)
+    longest: int = option(192, "tokens of a dialogue that a step sees", least=64)
+    batch: int = option(8, "dialogues per step, all of one file", least=1)
+    epochs: float = option(1.0, "passes over the training data")
+    learning_rate: float = option(5e-4, "highest learning rate, after the warm-up")
+    warmup_steps: int = option(50, "steps of warm-up, at most a tenth of all", least=0)
+    validate_every: int = option(100, "steps between two validations", least=1)
+    patience: int | None = option(
+        None, "stop after so many validations without a better score [never]", least=1
+    )
 
     @property
     def tuning(self) -> Tuning:
         return Tuning("adapter", self.rank, self.layers)
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
-        return LoopConfig(
-            steps=max(1, round(self.epochs * batches_per_epoch)),
-            learning_rate=self.learning_rate,
-            warmup_steps=self.warmup_steps,
-            weight_decay=0.0,
-            clip=self.clip,
-            validate_every=self.validate_every,
-            patience=self.patience,
-            seed=self.seed,
-        )
+        own = super().loop(batches_per_epoch)
+        return replace(own, validate_every=self.validate_every, patience=self.patience)
 
 
 class LanguageModelling(Task):
@@ -163,34 +148,53 @@ def row(
     return tokens[:longest], [place for place in scored if 0 < place < longest]
 
 
-def tune(
-    backbone: Backbone,
-    config: LanguageConfig,
-    train: Corpus,
-    valid: Corpus,
-    folder: Path,
-    *,
-    resume: bool = False,
-    watch: Watch = ignore,
-) -> tuple[dict[str, Tensor], LoopState]:
-    """The adapter's weights; checkpoints and the log go to `folder`."""
-    torch.manual_seed(config.seed)
-    task = LanguageModelling(backbone, config, train, valid)
-    progress = fit(
-        task,
-        config.loop(len(task.batches)),
-        folder,
-        identity={
-            **asdict(config),
-            "data": train.sha256,
-            "valid": valid.sha256,
-            "backbone": backbone.sha256,
-        },
-        resume=resume,
-        watch=watch,
+def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> ClusteredRatio:
+    """Of every turn given those before it; the last speaker is the system where none is known."""
+    nats, characters = [], []
+    for start in range(0, len(dialogues), AT_ONCE):
+        tree = DialogueTree(engine.format)
+        paths = []
+        for dialogue in dialogues[start : start + AT_ONCE]:
+            last = Exchange(dialogue, len(dialogue.turns) - 1)
+            paths.append(tree.path(tree.response(last)))
+        scores = engine.score(tree, segments=[node for path in paths for node in path])
+        nats += [-sum(scores.segment(node).total for node in path) for path in paths]
+    for dialogue in dialogues:
+        characters.append(sum(len(turn.text) for turn in dialogue.turns))
+    return ClusteredRatio(np.array(nats), np.array(characters))
+
+
+def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
+    """What users said to the system, each followed by what others said; none without roles.
+
+    Others of the same source: those of another would be told by style alone.
+    """
+    items = []
+    for source in corpus.sources:
+        found = [
+            exchange
+            for dialogue in source
+            for exchange in dialogue.exchanges()
+            if exchange.response.role == "user" and exchange.context[-1].role == "system"
+        ]
+        items += ranking_items(found, seed)
+    return items
+
+
+def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> ClusteredRatio:
+    """How many true reactions have the highest likelihood per token of their item."""
+    found: dict[int, list[bool]] = {}
+    for item in items:
+        tree = DialogueTree(engine.format)
+        nodes = [tree.response(exchange.recent(HISTORY)) for exchange in item]
+        scores = engine.score(tree, segments=nodes)
+        true, *others = (scores.segment(node).mean for node in nodes)
+        first = all(other < true for other in others)
+        found.setdefault(id(item[0].dialogue), []).append(first)
+    return ClusteredRatio(
+        np.array([float(sum(firsts)) for firsts in found.values()]),
+        np.array([float(len(firsts)) for firsts in found.values()]),
     )
-    weights = config.tuning.weights(task.module)
-    return {f"{LM}.{name}": tensor for name, tensor in weights.items()}, progress
 
 
 def measure(

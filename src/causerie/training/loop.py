@@ -20,9 +20,8 @@ from torch import Tensor, nn
 
 from causerie.errors import CauserieError
 from causerie.progress import Progress, Watch, ignore
-from causerie.training.checkpoint import Checkpoint
+from causerie.training.checkpoint import Checkpoint, Log
 from causerie.training.config import LoopConfig
-from causerie.training.log import Log
 
 
 class Task(ABC):
@@ -89,14 +88,16 @@ def fit(
     *,
     identity: Mapping[str, Any] | None = None,
     resume: bool = False,
+    restart: bool = False,
     checkpoint_minutes: float = 3.0,
     watch: Watch = ignore,
 ) -> LoopState:
     """Train until the steps are done or validation stops improving; leave the best weights.
 
     `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
-    interrupted goes on from there, to the same result. `identity` is whatever else decides the
-    result (data, hyper-parameters): a checkpoint of another one is refused.
+    interrupted goes on from there, to the same result, and with `restart` what is there is
+    written over. `identity` is whatever else decides the result (data, hyper-parameters): a
+    checkpoint of another one is refused.
     """
     trainable = {n: p for n, p in task.module.named_parameters() if p.requires_grad}
     device = next(iter(trainable.values())).device
@@ -106,8 +107,13 @@ def fit(
         weight_decay=config.weight_decay,
     )
     checkpoint = Checkpoint(folder, trainable, optimizer, {**asdict(config), **(identity or {})})
+    if restart:
+        checkpoint.remove()
     if checkpoint.exists() and not resume:
-        raise CauserieError(f"{folder} holds an earlier training: add --resume, or remove it")
+        raise CauserieError(
+            f"{folder} holds an earlier training: add --resume to go on with it, or --force to "
+            "begin anew"
+        )
     state = LoopState(**checkpoint.load()) if checkpoint.exists() else LoopState(config.steps)
     log = Log(folder, state.step)
     saved = time.monotonic()

@@ -1,20 +1,23 @@
-"""False responses: near the true one in words or in meaning, or drawn at random.
+"""False responses: the true one corrupted, near it in words or meaning, or drawn at random.
 
-All are utterances of the same source as the response, of another dialogue, and say something
-else. Each function gives one for every exchange, or None where there is none.
+Attacks corrupt a response: most keep much of it, so that its topic alone does not give it away.
+What is drawn is said in another dialogue of the same source, and says something else.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from causerie.dialogue import Dialogue, Exchange
+from causerie.errors import CauserieError
 from causerie.text import words
+from causerie.training.corpus import Corpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +32,105 @@ NEAREST = 5
 """of which the nearest can be drawn."""
 TRIES = 64
 QUERIES_AT_ONCE = 256
+CANDIDATES = 16
+"""One true response and this many but one false ones are ranked."""
+
+Attack: TypeAlias = Callable[[str, str, str, random.Random], str]
+"""Response, last utterance before it, an unrelated response, random numbers: the bad one."""
+
+PERSONS = {
+    "i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself",
+    "you": "I", "your": "my", "yours": "mine", "yourself": "myself",
+    "he": "she", "she": "he", "his": "her", "her": "his", "him": "her",
+    "we": "they", "they": "we", "our": "their", "their": "our", "us": "them", "them": "us",
+}  # fmt: skip
+NEGATED = {
+    "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't", "can": "can't",
+    "could": "couldn't", "will": "won't", "would": "wouldn't", "do": "don't", "does": "doesn't",
+    "did": "didn't", "have": "haven't", "has": "hasn't", "should": "shouldn't", "am": "am not",
+    "yes": "no", "always": "never", "all": "none", "good": "bad", "like": "hate",
+    "love": "hate", "right": "wrong", "sure": "not sure", "many": "few", "more": "less",
+    "before": "after", "easy": "hard", "old": "new", "big": "small", "happy": "sad",
+}  # fmt: skip
+OPPOSITES = NEGATED | {denied: said for said, denied in NEGATED.items() if said != "love"}
+DULL = (
+    "I don't know.", "OK.", "That is nice.", "I see.", "I'm not sure.", "Sure.", "Yes.", "No.",
+    "Okay, thanks.", "I think so.", "What do you mean?", "Sounds good.", "Really?", "Me too.",
+    "I have no idea.", "Maybe.", "That's good.", "I don't think so.", "Oh, I see.", "Alright.",
+)  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+def repeat(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Say a part of it again and again."""
+    words = response.split()
+    start = rng.randrange(len(words))
+    span = words[start : start + rng.randint(1, 4)]
+    stop = start + len(span)
+    return " ".join(words[:stop] + span * rng.randint(1, 4) + words[stop:])
+
+
+def echo(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Say what the other speaker just said, with or without the answer."""
+    return rng.choice((last, f"{last} {response}", f"{response} {last}"))
+
+
+def mix(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Go on as in another conversation."""
+    ours, theirs = response.split(), other.split()
+    return " ".join(ours[: max(1, len(ours) // 2)] + theirs[len(theirs) // 2 :])
+
+
+def swap(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Replace longer words by those of another response, which changes what is said."""
+    theirs = [word for word in other.split() if len(word) > 3] or other.split()
+    return " ".join(
+        rng.choice(theirs) if len(word) > 3 and rng.random() < 0.5 else word
+        for word in response.split()
+    )
+
+
+def shuffle(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Lose the order of the words."""
+    words = response.split()
+    return " ".join(rng.sample(words, len(words)))
+
+
+def persons(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Mistake who is who."""
+    return _replace(response, PERSONS)
+
+
+def contradict(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Say the opposite."""
+    return _replace(response, OPPOSITES)
+
+
+def dull(response: str, last: str, other: str, rng: random.Random) -> str:
+    """Say next to nothing."""
+    return rng.choice(DULL)
+
+
+ATTACKS: dict[str, Attack] = {
+    attack.__name__: attack
+    for attack in (repeat, echo, mix, swap, shuffle, persons, contradict, dull)
+}
+
+
+def corrupt(response: str, last: str, other: str, rng: random.Random) -> str:
+    """The response after an attack picked at random; the unrelated one if nothing changed."""
+    changed = rng.choice(list(ATTACKS.values()))(response, last, other, rng)
+    return changed if changed.strip() and changed != response else other
+
+
+def _replace(text: str, words: dict[str, str]) -> str:
+    def exchange(match: re.Match[str]) -> str:
+        word = match[0]
+        found = words.get(word.lower().replace("’", "'"), word)
+        return found[0].upper() + found[1:] if word[0].isupper() and found != word else found
+
+    return _WORD.sub(exchange, text)
+
 
 Words: TypeAlias = tuple[str, ...] | str
 
@@ -126,3 +228,46 @@ def _words(text: str) -> Words:
 def _tokens(one: Words) -> list[str]:
     """For the index, which knows a text without words as an empty one."""
     return [""] if isinstance(one, str) else list(one)
+
+
+def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchange]]:
+    """Each exchange, and after it 15 with responses of other dialogues in its place.
+
+    No text comes twice, whatever its case, and none is empty. Where there are too few dialogues to
+    draw from, there are fewer candidates; exchanges that would have none are left out.
+    """
+    rng = random.Random(seed)
+    items = []
+    for exchange in exchanges:
+        drawn: list[Exchange] = []
+        there = {"", _plain(exchange.response.text)}
+        for _ in range(4 * CANDIDATES):
+            other = rng.choice(exchanges)
+            text = other.response.text
+            if other.dialogue is not exchange.dialogue and _plain(text) not in there:
+                there.add(_plain(text))
+                drawn.append(exchange.with_response(text))
+            if len(drawn) == CANDIDATES - 1:
+                break
+        if drawn:
+            items.append([exchange, *drawn])
+    return items
+
+
+def _plain(text: str) -> str:
+    return text.casefold().strip()
+
+
+def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exchange]]:
+    """Items of exchanges drawn from a corpus (None: of all), candidates of the same source."""
+    total = sum(len(d.turns) - 1 for d in corpus.dialogues)
+    share = 1.0 if count is None else min(1.0, count / total)
+    items = []
+    for source in corpus.sources:
+        exchanges = [exchange for dialogue in source for exchange in dialogue.exchanges()]
+        drawn = random.Random(seed).sample(exchanges, max(1, round(share * len(exchanges))))
+        items += ranking_items(drawn, seed)
+    random.Random(seed).shuffle(items)
+    if not items:
+        raise CauserieError("a single dialogue has no others to draw responses from: give more")
+    return items

@@ -15,24 +15,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
+from causerie.metrics import load_metric
 from causerie.metrics.causalscore import CausalScore
-from causerie.metrics.causalscore.classifier import dependents
+from causerie.metrics.causalscore.classifier import Classifiers, dependents
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph
-from causerie.metrics.causalscore.measure import answered, position_only, with_random_responses
+from causerie.metrics.causalscore.measure import position_only, predict, with_random_responses
 from causerie.metrics.causalscore.questions import (
     Question,
     annotated_items,
     measured_triples,
 )
-from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import auc
-from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.corpus import AnnotatedCorpus
+from causerie.training.trainable import Start, TrainingRun
 from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -79,8 +79,15 @@ def artifact(training: Path, engines: Engines) -> Artifact:
 
 
 @pytest.fixture(scope="module")
-def metric(engines: Engines, artifact: Artifact) -> CausalScore:
-    return CausalScore(engines, artifact)
+def metric(training: Path, artifact: Artifact) -> CausalScore:
+    artifact.save(training / "artifact")
+    return CausalScore(artifact=str(training / "artifact"))
+
+
+@pytest.fixture
+def classifiers(metric: CausalScore, engines: Engines) -> Classifiers:
+    """What the metric restores from its artifact."""
+    return metric.restored(engines)[1]
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +102,8 @@ def exchanges(test_set: AnnotatedCorpus) -> list[Exchange]:
     return [one.exchange for one in test_set.annotations]
 
 
-def values(metric: CausalScore, exchanges: list[Exchange]) -> np.ndarray:
-    return np.array([row[0].value for row in metric.score_exchanges(exchanges)])
+def values(metric: CausalScore, exchanges: list[Exchange], engines: Engines) -> np.ndarray:
+    return np.array([row[0].value for row in metric.score_exchanges(exchanges, engines)])
 
 
 def exchange_of(*texts: str) -> Exchange:
@@ -105,28 +112,33 @@ def exchange_of(*texts: str) -> Exchange:
 
 
 def test_learns_which_utterances_are_causes(
-    metric: CausalScore, test_set: AnnotatedCorpus, exchanges: list[Exchange]
+    metric: CausalScore,
+    classifiers: Classifiers,
+    engines: Engines,
+    test_set: AnnotatedCorpus,
+    exchanges: list[Exchange],
 ) -> None:
-    if metric.artifact.options["interaction"] == "cross":
+    if metric.info.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read texts together in hours, not seconds")
-    items = annotated_items(test_set, metric.history)
-    examples = measured_triples(items, dependents(metric.unconditional, items), seed=0)
-    found = answered(metric.conditional, examples).measures(examples)
+    items = annotated_items(test_set, classifiers.history)
+    examples = measured_triples(items, dependents(classifiers.unconditional, items), seed=0)
+    found = predict(classifiers.conditional, examples).measures(examples)
     assert found["auc"] > 0.75
     assert found["balanced accuracy"] > 0.65
     assert found["auc"] > position_only(examples).measures(examples)["auc"] + 0.1
     false = with_random_responses(test_set.annotations, seed=0)
-    scores = [*values(metric, exchanges), *values(metric, false)]
+    scores = [*values(metric, exchanges, engines), *values(metric, false, engines)]
     assert auc(scores, [True] * len(exchanges) + [False] * len(false)) > 0.6
 
 
-def naive_graph(metric: CausalScore, exchange: Exchange) -> CausalGraph:
+def naive_graph(classifiers: Classifiers, exchange: Exchange) -> CausalGraph:
     """One question at a time."""
-    window = [turn.text for turn in exchange.context[-metric.history :]]
+    window = [turn.text for turn in exchange.context[-classifiers.history :]]
     response = exchange.response.text
 
     def p(question: Question) -> float:
-        classifier = metric.unconditional if question.given is None else metric.conditional
+        both = classifiers.unconditional, classifiers.conditional
+        classifier = both[question.given is not None]
         classifier.encoder.forget()
         return float(classifier.probabilities([question])[0])
 
@@ -137,10 +149,10 @@ def naive_graph(metric: CausalScore, exchange: Exchange) -> CausalGraph:
     return CausalGraph(unconditional, conditional)
 
 
-def some(metric: CausalScore, exchanges: list[Exchange]) -> list[Exchange]:
+def some(classifiers: Classifiers, exchanges: list[Exchange]) -> list[Exchange]:
     """Exchanges with none, one, two and many dependents, where there are such."""
     chosen: dict[int, Exchange] = {}
-    for exchange, graph in zip(exchanges, metric.graphs(exchanges), strict=True):
+    for exchange, graph in zip(exchanges, classifiers.graphs(exchanges), strict=True):
         chosen.setdefault(len(graph.dependents), exchange)
     twice = exchange_of("I like pizza.", "I like pizza.", "What about the lake?", "Really, pizza?")
     return [*chosen.values(), twice]
@@ -148,26 +160,33 @@ def some(metric: CausalScore, exchanges: list[Exchange]) -> list[Exchange]:
 
 @pytest.mark.parametrize("variant", SCORES)
 def test_scores_are_those_of_one_question_at_a_time(
-    engines: Engines, metric: CausalScore, exchanges: list[Exchange], variant: str
+    engines: Engines,
+    metric: CausalScore,
+    classifiers: Classifiers,
+    exchanges: list[Exchange],
+    variant: str,
 ) -> None:
-    asked = some(metric, exchanges)
-    one = CausalScore(engines, metric.artifact, score=variant)
-    naive = [SCORES[variant](naive_graph(metric, exchange)) for exchange in asked]
-    np.testing.assert_allclose(values(one, asked), naive, rtol=1e-4, atol=1e-6)
+    asked = some(classifiers, exchanges)
+    one = replace(metric, score=variant)  # type: ignore[arg-type]
+    naive = [SCORES[variant](naive_graph(classifiers, exchange)) for exchange in asked]
+    np.testing.assert_allclose(values(one, asked, engines), naive, rtol=1e-4, atol=1e-6)
 
 
-def test_two_utterances_with_equal_text_are_two(metric: CausalScore) -> None:
-    (graph,) = metric.graphs([exchange_of("I like pizza.", "I like pizza.", "Really, pizza?")])
+def test_two_utterances_with_equal_text_are_two(metric: CausalScore, engines: Engines) -> None:
+    twice = exchange_of("I like pizza.", "I like pizza.", "Really, pizza?")
+    (graph,) = metric.graphs([twice], engines)
     assert len(graph.unconditional) == 2
     assert graph.unconditional[0] == graph.unconditional[1]
     if graph.dependents:
         assert set(graph.conditional) == {(0, 1), (1, 0)}
 
 
-def test_explanation_is_the_graph(metric: CausalScore, exchanges: list[Exchange]) -> None:
-    asked = some(metric, exchanges)
-    rows = metric.score_exchanges(asked)
-    for exchange, graph, (score,) in zip(asked, metric.graphs(asked), rows, strict=True):
+def test_explanation_is_the_graph(
+    metric: CausalScore, classifiers: Classifiers, engines: Engines, exchanges: list[Exchange]
+) -> None:
+    asked = some(classifiers, exchanges)
+    rows = metric.score_exchanges(asked, engines, explain=True)
+    for exchange, graph, (score,) in zip(asked, classifiers.graphs(asked), rows, strict=True):
         found = json.loads(json.dumps(score.explanation))
         first = exchange.turn - len(graph.unconditional)
         turns = [entry["turn"] for entry in found["dependents"]]
@@ -189,24 +208,30 @@ def test_history_is_how_far_back_causes_are_sought(
     far = max(exchanges, key=lambda e: e.turn)
     turns = far.dialogue.turns
     cut = replace(far, dialogue=replace(far.dialogue, turns=turns[-3:]), turn=2)
-    near = CausalScore(engines, metric.artifact, history=2)
-    np.testing.assert_allclose(values(near, [far]), values(near, [cut]), rtol=1e-6)
-    assert len(near.graphs([far])[0].unconditional) == 2
-    (score,) = near.score_exchanges([far])[0]
+    near = replace(metric, history=2)
+    found, expected = values(near, [far], engines), values(near, [cut], engines)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert len(near.graphs([far], engines)[0].unconditional) == 2
+    (score,) = near.score_exchanges([far], engines)[0]
     assert score.percentile is None  # human scores are known for another window
     with pytest.raises(CauserieError, match="history is at least 1"):
-        CausalScore(engines, metric.artifact, history=0)
+        CausalScore(history=0)
 
 
 def test_saved_and_loaded_scores_the_same(
-    metric: CausalScore, exchanges: list[Exchange], tmp_path: Path, tiny_bert: Path
+    metric: CausalScore,
+    engines: Engines,
+    exchanges: list[Exchange],
+    tmp_path: Path,
+    tiny_bert: Path,
 ) -> None:
-    metric.save(tmp_path / "mine")
+    load_artifact(str(metric.artifact)).save(tmp_path / "mine")
     fresh = Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
-    loaded = causerie.load(str(tmp_path / "mine"), fresh)
+    loaded = load_metric(str(tmp_path / "mine"))
     assert isinstance(loaded, CausalScore)
-    np.testing.assert_allclose(values(metric, exchanges), values(loaded, exchanges), rtol=1e-5)
-    assert loaded.signature == metric.signature
+    ours, theirs = values(metric, exchanges, engines), values(loaded, exchanges, fresh)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert loaded.signature(fresh) == metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()
     for expected in (
         "annotations: `train.jsonl`", "unlabelled dialogues: `unlabelled.jsonl`", "public domain",
@@ -215,13 +240,15 @@ def test_saved_and_loaded_scores_the_same(
         assert expected in card
 
 
-def test_order_and_company_do_not_matter(metric: CausalScore, exchanges: list[Exchange]) -> None:
+def test_order_and_company_do_not_matter(
+    metric: CausalScore, classifiers: Classifiers, engines: Engines, exchanges: list[Exchange]
+) -> None:
     asked = exchanges[:20]
 
     def forgotten(exchanges: list[Exchange]) -> np.ndarray:
-        metric.unconditional.encoder.forget()
-        metric.conditional.encoder.forget()
-        return values(metric, exchanges)
+        classifiers.unconditional.encoder.forget()
+        classifiers.conditional.encoder.forget()
+        return values(metric, exchanges, engines)
 
     together = forgotten(asked)
     np.testing.assert_allclose(together, forgotten(asked[::-1])[::-1], rtol=1e-4)
@@ -231,65 +258,71 @@ def test_order_and_company_do_not_matter(metric: CausalScore, exchanges: list[Ex
 
 @settings(max_examples=20)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=8))
-def test_any_text_has_a_score(metric: CausalScore, texts: list[str]) -> None:
-    (value,) = values(metric, [exchange_of(*texts)])
+def test_any_text_has_a_score(metric: CausalScore, engines: Engines, texts: list[str]) -> None:
+    (value,) = values(metric, [exchange_of(*texts)], engines)
     assert 0 <= value <= 1
 
 
-def test_odd_exchanges(metric: CausalScore) -> None:
-    (score,) = metric.score_exchanges([exchange_of("Hello.")])[0]
+def test_odd_exchanges(metric: CausalScore, engines: Engines) -> None:
+    (score,) = metric.score_exchanges([exchange_of("Hello.")], engines)[0]
     assert (score.value, score.reason) == (None, "no context")
-    assert metric.score_exchanges([]) == []
+    assert metric.score_exchanges([], engines) == []
     for texts in (("How are you?", "fine " * 2000), ["How are you?"] * 300):
-        assert np.isfinite(values(metric, [exchange_of(*texts)])).all()
+        assert np.isfinite(values(metric, [exchange_of(*texts)], engines)).all()
 
 
-def test_percentiles_and_dialogues(metric: CausalScore, test_set: AnnotatedCorpus) -> None:
-    rows = metric.score_exchanges(test_set.dialogues.exchanges)
+def test_percentiles_and_dialogues(
+    metric: CausalScore, engines: Engines, test_set: AnnotatedCorpus
+) -> None:
+    rows = metric.score_exchanges(test_set.dialogues.exchanges, engines)
     scores = np.array([row[0].value for row in rows])
     percentiles = np.array([row[0].percentile for row in rows])
     order = np.argsort(scores)
     assert (np.diff(percentiles[order]) >= 0).all()
     dialogue = test_set.dialogues.dialogues[0]
-    (whole,) = metric.score_dialogues([dialogue])[0]
-    assert whole.value == pytest.approx(values(metric, dialogue.exchanges()).mean())
+    (whole,) = metric.score_dialogues([dialogue], engines)[0]
+    assert whole.value == pytest.approx(values(metric, dialogue.exchanges(), engines).mean())
     assert whole.percentile is not None
-    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
+    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))], engines)[0]
     assert nothing.value is None
 
 
 def test_without_explanations_the_values_are_the_same(
-    metric: CausalScore, exchanges: list[Exchange]
+    metric: CausalScore, engines: Engines, exchanges: list[Exchange]
 ) -> None:
-    before = values(metric, exchanges[:9])
-    metric.explain = False
-    try:
-        rows = metric.score_exchanges(exchanges[:9])
-    finally:
-        del metric.explain
-    assert [row[0].value for row in rows] == before.tolist()
+    before = metric.score_exchanges(exchanges[:9], engines, explain=True)
+    rows = metric.score_exchanges(exchanges[:9], engines)
+    assert [row[0].value for row in rows] == [row[0].value for row in before]
+    assert all("dependents" in (row[0].explanation or {}) for row in before)
     assert all("dependents" not in (row[0].explanation or {}) for row in rows)
 
 
-def test_harm_is_said(engines: Engines, artifact: Artifact) -> None:
+def saved(artifact: Artifact, folder: Path) -> CausalScore:
+    artifact.save(folder)
+    return CausalScore(artifact=str(folder))
+
+
+def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
     options = {**artifact.options, "colour": "red"}
     for harm in ({"network": network}, {"options": options}):
+        harmed = saved(replace(artifact, **harm), tmp_path / "harmed")  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
-            CausalScore(engines, replace(artifact, **harm))  # type: ignore[arg-type]
+            harmed.restored(engines)
+    other = saved(replace(artifact, backbone_sha256="0" * 64), tmp_path / "other")
     with pytest.raises(CauserieError, match="trained on other weights"):
-        CausalScore(engines, replace(artifact, backbone_sha256="0" * 64))
-    with pytest.raises(CauserieError, match="score is mean, unconditional"):
-        CausalScore(engines, artifact, score="median")
+        other.restored(engines)
+    with pytest.raises(CauserieError, match="score is mean or unconditional"):
+        CausalScore(score="median")  # type: ignore[arg-type]
 
 
-def test_no_number_is_no_score(engines: Engines, artifact: Artifact) -> None:
+def test_no_number_is_no_score(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     network = {
         k: torch.full_like(t, float("nan")) if k.startswith("unconditional.classifier") else t
         for k, t in artifact.network.items()
     }
-    broken = CausalScore(engines, replace(artifact, network=network))
-    (score,) = broken.score_exchanges([exchange_of("How are you?", "Fine.")])[0]
+    broken = saved(replace(artifact, network=network), tmp_path / "broken")
+    (score,) = broken.score_exchanges([exchange_of("How are you?", "Fine.")], engines)[0]
     assert (score.value, score.reason) == (None, "the classifiers give no number")
 
 
@@ -325,7 +358,8 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
                        "window": 256}  # fmt: skip
 
     def started(name: str, config: CausalScoreConfig) -> Artifact:
-        run = replace(run_in(tmp_path, config, 20), init=str(tmp_path / name))
+        start = Start.load(str(tmp_path / name))
+        run = replace(run_in(tmp_path, config, 20), start=start)
         return CausalScore.train(engines, replace(run, folder=tmp_path / f"{name}.training"))[0]
 
     config = replace(ADAPTER, fixed=True, epochs=0.1, learning_rate=1e-9)
@@ -397,7 +431,10 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--set", "colour=red"], "the settings are interaction, tuning"),
+        (
+            ["--set", "colour=red"],
+            "causalscore has no option 'colour': its options are batch, epochs",
+        ),
         (["--set", "history=1"], "history is at least 2, not 1"),
         (["--set", "confidence=1.5"], "confidence is from 0.5 to below 1, not 1.5"),
         (["--set", "causes=mine"], "causes is annotated or preceding two"),

@@ -21,8 +21,8 @@ from causerie.metrics.causalscore.learning import (
 )
 from causerie.metrics.causalscore.measure import (
     always_positive,
-    answered,
     position_only,
+    predict,
 )
 from causerie.metrics.causalscore.questions import Example, Item, Question, TrainingSet
 
@@ -166,6 +166,6 @@ def test_trivial_answers() -> None:
     # causes at 1 and 3, others at 1 and 2
     assert position_only(examples).measures(examples)["auc"] == pytest.approx((0.5 + 1 + 0 + 0) / 4)
     assert position_only(examples).decisions.tolist() == [True, True, False, False]
-    told = answered(Told(), examples)
+    told = predict(Told(), examples)
     assert told.decisions.tolist() == [True, True, False, True]  # 0.5 is not above
     assert told.measures(examples)["balanced accuracy"] == pytest.approx((1 + 0.5) / 2)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from causerie.errors import CauserieError
+from causerie.metrics.causalscore.classifier import GivenHead, TowersHead
 from causerie.metrics.causalscore.config import CausalScoreConfig
-from causerie.metrics.causalscore.network import GivenHead, TowersHead
 
 
 @pytest.fixture

@@ -22,8 +22,7 @@ from causerie.metrics.causalscore.questions import (
     triple,
     unlabelled_items,
 )
-from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.corpus import Corpus
+from causerie.training.corpus import AnnotatedCorpus, Corpus
 
 sys.path.insert(0, str(Path(__file__).parent))
 from annotated_talks import TOPICS, write_annotations, write_dialogues

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Engines
 from causerie.metrics.causalscore import CausalScore
 from causerie.models import Store
 from causerie.models.artifact import load_artifact, shipped
@@ -43,19 +43,18 @@ def test_licence_and_card_go_with_it(name: str) -> None:
 
 @pytest.mark.default_models
 def test_responses_depend_on_what_they_are_about(default_models: Store) -> None:
-    metric = causerie.load("causalscore")
-    assert isinstance(metric, CausalScore)
+    metric, engines = CausalScore(), Engines()
     wins = rounds = 0
     for said, answer in TALKS:
         values = {}
         for _, response in TALKS:
-            score = metric.score_exchanges([asked(said, response)])[0][0]
+            score = metric.score_exchanges([asked(said, response)], engines)[0][0]
             assert score.value is not None
             assert 0 <= score.value <= 1
             assert score.percentile is not None
             values[response] = score.value
         wins += sum(values[answer] > value for r, value in values.items() if r != answer)
         rounds += len(TALKS) - 1
-        (graph,) = metric.graphs([asked(said, answer)])
+        (graph,) = metric.graphs([asked(said, answer)], engines)
         assert max(range(5), key=lambda i: graph.unconditional[i]) == 4  # the turn it is about
     assert wins / rounds > 0.85

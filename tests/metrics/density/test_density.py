@@ -16,18 +16,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
-from causerie.metrics.density import Density
+from causerie.metrics import load_metric
+from causerie.metrics.base import Score
+from causerie.metrics.density import Density, HumanDensity
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.trained import TrainingRun
+from causerie.metrics.trained import calibrated_score
 from causerie.models.artifact import Artifact, load_artifact
-from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
+from causerie.training.negatives import ranking_items
+from causerie.training.trainable import Start, TrainingRun
 from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -73,8 +75,15 @@ def artifact(training: Path, engines: Engines) -> Artifact:
 
 
 @pytest.fixture(scope="module")
-def metric(engines: Engines, artifact: Artifact) -> Density:
-    return Density(engines, artifact)
+def metric(training: Path, artifact: Artifact) -> Density:
+    artifact.save(training / "artifact")
+    return Density(artifact=str(training / "artifact"))
+
+
+@pytest.fixture
+def human(metric: Density, engines: Engines) -> HumanDensity:
+    """What the metric restores from its artifact."""
+    return metric.restored(engines)[1]
 
 
 @pytest.fixture(scope="module")
@@ -83,25 +92,27 @@ def held_out(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus.read([write_talks(tmp_path_factory.mktemp("test") / "t.jsonl", 60, seed=3)])
 
 
-def values(metric: Density, exchanges: list[Exchange]) -> np.ndarray:
-    return np.array([row[0].value for row in metric.score_exchanges(exchanges)])
+def values(metric: Density, exchanges: list[Exchange], engines: Engines) -> np.ndarray:
+    return np.array([row[0].value for row in metric.score_exchanges(exchanges, engines)])
 
 
-def test_learns_to_rank(metric: Density, held_out: Corpus) -> None:
+def test_learns_to_rank(
+    metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
+) -> None:
     """Random responses are about the same thing once in twenty: perfect is about 0.6."""
-    if metric.artifact.options["interaction"] == "cross":
+    if metric.info.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
     items = ranking_items(held_out.exchanges, 0)
-    ranks = metric.extractor.true_ranks(items)
-    config = DensityConfig(**metric.artifact.options)
-    untrained = EXTRACTORS[config.interaction](metric.engines.new_encoder(), config)
+    ranks = human.extractor.true_ranks(items)
+    config = DensityConfig(**metric.info.options)
+    untrained = EXTRACTORS[config.interaction](engines.new_encoder(), config)
     before = untrained.true_ranks(items)
     assert (ranks == 1).mean() > (before == 1).mean() + 0.1
     assert ranks.mean() < before.mean() - 1
-    if metric.artifact.options["interaction"] == "cosine":
+    if metric.info.options["interaction"] == "cosine":
         return  # its features, one product per dimension, are no place for a density
-    random_ones = values(metric, [item[1] for item in items])
-    assert (values(metric, held_out.exchanges) > random_ones).mean() > 0.6
+    random_ones = values(metric, [item[1] for item in items], engines)
+    assert (values(metric, held_out.exchanges, engines) > random_ones).mean() > 0.6
 
 
 @pytest.mark.parametrize("interaction", CONFIGS)
@@ -125,71 +136,87 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.1
 
 
-def test_scores_are_the_formula(metric: Density, held_out: Corpus) -> None:
+def test_scores_are_the_formula(
+    metric: Density,
+    human: HumanDensity,
+    artifact: Artifact,
+    engines: Engines,
+    held_out: Corpus,
+) -> None:
     exchanges = held_out.exchanges[:20]
-    h = metric.extractor.features(exchanges).astype(np.float64)
-    if metric.artifact.options["unit"]:
+    h = human.extractor.features(exchanges).astype(np.float64)
+    if artifact.options["unit"]:
         h = np.array([x / math.sqrt(sum(x * x)) for x in h])
-    mean = metric.artifact.statistics["mean"].double().numpy()
-    white = metric.artifact.statistics["whitening"].double().numpy()
+    mean = artifact.statistics["mean"].double().numpy()
+    white = artifact.statistics["whitening"].double().numpy()
     inverse = white @ white.T
     naive = [-math.sqrt((x - mean) @ inverse @ (x - mean)) for x in h]
-    np.testing.assert_allclose(values(metric, exchanges), naive, rtol=1e-4)
+    np.testing.assert_allclose(values(metric, exchanges, engines), naive, rtol=1e-4)
 
 
-def test_options(engines: Engines, metric: Density, held_out: Corpus) -> None:
+def test_options(
+    metric: Density,
+    human: HumanDensity,
+    artifact: Artifact,
+    engines: Engines,
+    held_out: Corpus,
+) -> None:
     exchanges = held_out.exchanges[:9]
-    h = metric.extractor.features(exchanges)
-    euclidean = Density(engines, metric.artifact, distance="euclidean")
-    mean = metric.artifact.statistics["mean"].numpy()
-    unit = metric.artifact.options["unit"]
+    h = human.extractor.features(exchanges)
+    euclidean = replace(metric, distance="euclidean")
+    mean = artifact.statistics["mean"].numpy()
+    unit = artifact.options["unit"]
     naive = [-math.dist(x / np.linalg.norm(x) if unit else x, mean) for x in h]
-    np.testing.assert_allclose(values(euclidean, exchanges), naive, rtol=1e-4)
-    classifier = Density(engines, metric.artifact, distance="classifier")
-    head = metric.artifact.part("head")
+    np.testing.assert_allclose(values(euclidean, exchanges, engines), naive, rtol=1e-4)
+    classifier = replace(metric, distance="classifier")
+    head = artifact.part("head")
     logits = h @ head["classifier.weight"][0].numpy() + head["classifier.bias"].item()
-    np.testing.assert_allclose(values(classifier, exchanges), logits, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(values(classifier, exchanges, engines), logits, rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_options_are_said() -> None:
     with pytest.raises(CauserieError, match="distance is mahalanobis"):
-        Density(engines, metric.artifact, distance="manhattan")
+        Density(distance="manhattan")  # type: ignore[arg-type]
     with pytest.raises(CauserieError, match="mean or rms"):
-        Density(engines, metric.artifact, dialogue="max")
+        Density(dialogue="max")  # type: ignore[arg-type]
     with pytest.raises(CauserieError, match="has a sign"):
-        Density(engines, metric.artifact, distance="classifier", dialogue="rms")
+        Density(distance="classifier", dialogue="rms")
 
 
-def test_dialogue_level(engines: Engines, metric: Density, held_out: Corpus) -> None:
+def test_dialogue_level(metric: Density, engines: Engines, held_out: Corpus) -> None:
     dialogue = max(held_out.dialogues, key=lambda d: len(d.turns))
-    turns = values(metric, dialogue.exchanges())
-    (score,) = metric.score_dialogues([dialogue])[0]
+    turns = values(metric, dialogue.exchanges(), engines)
+    (score,) = metric.score_dialogues([dialogue], engines)[0]
     assert score.value == pytest.approx(turns.mean())
     assert score.percentile is not None
-    rms = Density(engines, metric.artifact, dialogue="rms")
-    (score,) = rms.score_dialogues([dialogue])[0]
+    rms = replace(metric, dialogue="rms")
+    (score,) = rms.score_dialogues([dialogue], engines)[0]
     assert score.value == pytest.approx(-math.sqrt((turns**2).mean()))
     assert score.percentile is not None
-    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
+    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))], engines)[0]
     assert nothing.value is None
 
 
 def test_percentiles_are_shares_of_held_out_human_responses(
-    metric: Density, held_out: Corpus
+    metric: Density, artifact: Artifact, engines: Engines, held_out: Corpus
 ) -> None:
-    rows = metric.score_exchanges(held_out.exchanges)
+    rows = metric.score_exchanges(held_out.exchanges, engines)
     percentiles = np.array([row[0].percentile for row in rows])
     assert 35 < percentiles.mean() < 65
     order = np.argsort([row[0].value for row in rows])
     assert (np.diff(percentiles[order]) >= 0).all()
-    table = metric.artifact.statistics["calibration.turn.mahalanobis"].numpy()
-    assert metric.calibrated_score(float(table[-1]) + 1, "turn.mahalanobis").percentile == 100
-    assert metric.calibrated_score(float(table[0]) - 1, "turn.mahalanobis").percentile == 0
+    table = artifact.statistics["calibration.turn.mahalanobis"].numpy()
+    highest, lowest = float(table[-1]), float(table[0])
+    assert calibrated_score(artifact, highest + 1, "turn.mahalanobis").percentile == 100
+    assert calibrated_score(artifact, lowest - 1, "turn.mahalanobis").percentile == 0
 
 
-def test_explanation_is_a_probability(metric: Density, held_out: Corpus) -> None:
-    learned = metric.artifact.options["interaction"] == "towers"
+def test_explanation_is_a_probability(metric: Density, engines: Engines, held_out: Corpus) -> None:
+    learned = metric.info.options["interaction"] == "towers"
     items = ranking_items(held_out.exchanges, 0)
 
     def probabilities(exchanges: list[Exchange]) -> np.ndarray:
-        rows = metric.score_exchanges(exchanges)
+        rows = metric.score_exchanges(exchanges, engines, explain=True)
         found = [row[0].explanation["classifier probability"] for row in rows]  # type: ignore[index]
         return np.array(found)
 
@@ -199,27 +226,36 @@ def test_explanation_is_a_probability(metric: Density, held_out: Corpus) -> None
 
 
 def test_saved_and_loaded_scores_the_same(
-    metric: Density, held_out: Corpus, tmp_path: Path, tiny_bert: Path
+    metric: Density,
+    artifact: Artifact,
+    engines: Engines,
+    held_out: Corpus,
+    tmp_path: Path,
+    tiny_bert: Path,
 ) -> None:
-    metric.save(tmp_path / "mine")
+    load_artifact(str(metric.artifact)).save(tmp_path / "mine")
     fresh = Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
-    loaded = causerie.load(str(tmp_path / "mine"), fresh)
+    loaded = load_metric(str(tmp_path / "mine"))
     assert isinstance(loaded, Density)
-    ours, theirs = values(metric, held_out.exchanges), values(loaded, held_out.exchanges)
+    ours = values(metric, held_out.exchanges, engines)
+    theirs = values(loaded, held_out.exchanges, fresh)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
-    assert loaded.signature == metric.signature
+    assert loaded.signature(fresh) == metric.signature(engines)
+    assert artifact.sha256[:12] in metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()
     for expected in ("train.jsonl", "public domain", "causerie train density", "R@1 of 16"):
         assert expected in card
 
 
-def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> None:
+def test_order_and_company_do_not_matter(
+    metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
+) -> None:
     exchanges = held_out.exchanges[:30]
-    together = values(metric, exchanges)
-    metric.extractor.encoder.forget()
-    backwards = values(metric, exchanges[::-1])[::-1]
-    metric.extractor.encoder.forget()
-    alone = np.array([values(metric, [exchange])[0] for exchange in exchanges])
+    together = values(metric, exchanges, engines)
+    human.extractor.encoder.forget()
+    backwards = values(metric, exchanges[::-1], engines)[::-1]
+    human.extractor.encoder.forget()
+    alone = np.array([values(metric, [exchange], engines)[0] for exchange in exchanges])
     # whitening makes float32's rounding larger in directions that hardly vary
     np.testing.assert_allclose(together, backwards, rtol=1e-4)
     np.testing.assert_allclose(together, alone, rtol=1e-4)
@@ -227,55 +263,66 @@ def test_order_and_company_do_not_matter(metric: Density, held_out: Corpus) -> N
 
 @settings(max_examples=30)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=9))
-def test_any_text_has_a_score(metric: Density, texts: list[str]) -> None:
+def test_any_text_has_a_score(metric: Density, engines: Engines, texts: list[str]) -> None:
     dialogue = Dialogue("d", tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts)))
-    assert np.isfinite(values(metric, dialogue.exchanges())).all()
+    assert np.isfinite(values(metric, dialogue.exchanges(), engines)).all()
 
 
-def test_odd_exchanges(metric: Density) -> None:
-    def score(*texts: str) -> causerie.Score:
+def test_odd_exchanges(metric: Density, engines: Engines) -> None:
+    def score(*texts: str) -> Score:
         turns = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
-        return metric.score_exchanges([Exchange(Dialogue("d", turns), len(turns) - 1)])[0][0]
+        exchange = Exchange(Dialogue("d", turns), len(turns) - 1)
+        return metric.score_exchanges([exchange], engines)[0][0]
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         no_context = score("Hello.")
         assert (no_context.value, no_context.reason) == (None, "no context")
-        assert score("How are you?", " ").reason == "empty response"
         assert score("How are you?", "Fine").value is not None
         assert score("How are you?", "fine " * 2000).value is not None
         assert score(*["How are you?"] * 300).value is not None
-    assert metric.score_exchanges([]) == []
+    assert metric.score_exchanges([], engines) == []
 
 
-def test_an_artifact_of_other_weights_is_refused(engines: Engines, artifact: Artifact) -> None:
+def test_an_artifact_of_other_weights_is_refused(
+    engines: Engines, artifact: Artifact, tmp_path: Path
+) -> None:
+    replace(artifact, backbone_sha256="0" * 64).save(tmp_path / "other")
     with pytest.raises(CauserieError, match="trained on other weights"):
-        Density(engines, replace(artifact, backbone_sha256="0" * 64))
+        Density(artifact=str(tmp_path / "other")).restored(engines)
 
 
-def test_weights_of_another_shape_are_said(engines: Engines, artifact: Artifact) -> None:
+def test_weights_of_another_shape_are_said(
+    engines: Engines, artifact: Artifact, tmp_path: Path
+) -> None:
     statistics = {**artifact.statistics, "mean": torch.zeros(3)}
+    replace(artifact, statistics=statistics).save(tmp_path / "harmed")
     with pytest.raises(CauserieError, match="damaged"):
-        Density(engines, replace(artifact, statistics=statistics))
+        Density(artifact=str(tmp_path / "harmed")).restored(engines)
 
 
-def test_the_signature_tells_the_precision(artifact: Artifact, tiny_bert: Path) -> None:
+def test_the_signature_tells_the_precision(metric: Density, tiny_bert: Path) -> None:
     signatures = {
-        Density(
-            Engines(Settings(encoder=str(tiny_bert), offline=True, dtype=dtype)), artifact
-        ).signature
+        metric.signature(Engines(Settings(encoder=str(tiny_bert), offline=True, dtype=dtype)))
         for dtype in ("float32", "bfloat16")
     }
     assert len(signatures) == 2
 
 
-def test_missing_parts_are_said(engines: Engines, artifact: Artifact) -> None:
+def test_missing_parts_are_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     statistics = {k: t for k, t in artifact.statistics.items() if k != "whitening"}
     network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
     options = {**artifact.options, "colour": "red"}
     for harm in ({"statistics": statistics}, {"network": network}, {"options": options}):
+        replace(artifact, **harm).save(tmp_path / "harmed")  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
-            Density(engines, replace(artifact, **harm))  # type: ignore[arg-type]
+            Density(artifact=str(tmp_path / "harmed")).restored(engines)
+
+
+def test_options_of_older_artifacts_still_load(artifact: Artifact) -> None:
+    """Version 0.1.0 had no `fixed`, and its options stood in another order."""
+    old = {k: v for k, v in sorted(artifact.options.items(), reverse=True) if k != "fixed"}
+    assert DensityConfig(**old) == DensityConfig(**artifact.options)
 
 
 def test_training_goes_on_from_an_artifact(
@@ -290,7 +337,7 @@ def test_training_goes_on_from_an_artifact(
             data=(write_talks(tmp_path / "more.jsonl", 40, seed=5),),
             valid=(),
             folder=tmp_path / name,
-            init=str(tmp_path / "start"),
+            start=Start.load(str(tmp_path / "start")),
         )
         return Density.train(engines, run)[0]
 
@@ -298,7 +345,7 @@ def test_training_goes_on_from_an_artifact(
     for name, weight in artifact.network.items():
         torch.testing.assert_close(more.network[name], weight, rtol=1e-2, atol=1e-4)
     assert "went on from `start`" in more.card
-    with pytest.raises(CauserieError, match=f"trained with pooling=mean, width={config.width}"):
+    with pytest.raises(CauserieError, match=f"trained with width={config.width}, pooling=mean"):
         go_on("other", replace(config, pooling="first", width=8))
 
 
@@ -348,6 +395,7 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     refused = run_causerie(*broken)
     assert refused.returncode == 2
     assert "--resume" in refused.stderr
+    assert "--force" in refused.stderr
     resumed = run_causerie(*broken, "--resume")
     assert resumed.returncode == 0, resumed.stderr
 
@@ -359,10 +407,41 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     assert {"step", "r@1", "mrr"} in [set(json.loads(line)) for line in logs[0].splitlines()]
 
 
+def test_an_artifact_is_replaced_only_when_told(tmp_path: Path, tiny_bert: Path) -> None:
+    write_talks(tmp_path / "talks.jsonl", 40, seed=1)
+    out = tmp_path / "out"
+    again = [*command(tmp_path, tiny_bert, "--out", str(out)), "--set", "epochs=0.2"]
+    assert run_causerie(*again).returncode == 0
+    before = (out / "config.json").read_text()
+    refused = run_causerie(*again)
+    assert refused.returncode == 2
+    assert "--force" in refused.stderr
+    both = run_causerie(*again, "--force", "--resume")
+    assert both.returncode == 2
+    assert "give one" in both.stderr
+    assert (out / "config.json").read_text() == before
+    # The same training, whole again: it ends with the same artifact.
+    anew = run_causerie(*again, "--force")
+    assert anew.returncode == 0, anew.stderr
+    assert (out / "config.json").read_text() == before
+    other = run_causerie(*again, "--set", "seed=5", "--force")
+    assert other.returncode == 0, other.stderr
+    assert (out / "config.json").read_text() != before
+
+
+def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: Path) -> None:
+    write_talks(tmp_path / "talks.jsonl", 8, seed=1)
+    words = command(tmp_path, tiny_bert, "--out", str(tmp_path / "out"))
+    done = run_causerie(*words, "--lm", "some-model")
+    assert done.returncode == 2
+    assert "--lm has no effect on the training of density" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--set", "colour=red"], "the settings are interaction, tuning"),
+        (["--set", "colour=red"], "density has no option 'colour': its options are batch, epochs"),
+        (["--set", "epoch=3"], "did you mean epochs?"),
         (["--set", "epochs"], "write KEY=VALUE"),
         (["--set", "epochs=many"], "epochs is a number"),
         (["--set", "gaussian=all"], "gaussian is a whole number or null"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.metrics.density.gaussian import Gaussian, Moments
-from causerie.metrics.density.losses import contrastive_loss, selection_loss
+from causerie.metrics.density.network import contrastive_loss, selection_loss
 
 seeds = st.integers(0, 2**32 - 1)
 

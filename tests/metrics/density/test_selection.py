@@ -15,8 +15,8 @@ from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
 from causerie.metrics.density.selection import SELECTIONS, Selection
-from causerie.training.candidates import ranking_items
 from causerie.training.corpus import Corpus
+from causerie.training.negatives import ranking_items
 
 
 def dialogue(name: str, *texts: str) -> Dialogue:

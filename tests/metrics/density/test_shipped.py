@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-import causerie
 from causerie.dialogue import Dialogue, Turn
+from causerie.engines import Engines
+from causerie.metrics.density import Density
 from causerie.models import Store
 from causerie.models.artifact import shipped
+from causerie.scoring.scorer import load
 
 TALKS = (
     ("My sourdough came out flat again.", "How long did you let the dough rise?"),
@@ -46,7 +48,7 @@ def test_the_card_says_what_was_asked_of_it() -> None:
 
 @pytest.mark.default_models
 def test_true_responses_score_above_those_of_other_talks(default_models: Store) -> None:
-    metric = causerie.load("density")
+    metric = load("density")
     wins = rounds = 0
     for asked, answered in TALKS:
         scores = {}
@@ -65,8 +67,7 @@ def test_true_responses_score_above_those_of_other_talks(default_models: Store) 
 
 @pytest.mark.default_models
 def test_score_does_not_depend_on_what_else_is_scored(default_models: Store) -> None:
-    metric = causerie.load("density")
     talks = [Dialogue(str(n), (Turn("A", a), Turn("B", b))) for n, (a, b) in enumerate(TALKS)]
-    together = [row[0].value for row in metric.score_dialogues(talks)]
-    alone = [causerie.load("density").score_dialogues([talk])[0][0].value for talk in talks[:2]]
+    together = [row[0].value for row in Density().score_dialogues(talks, Engines())]
+    alone = [Density().score_dialogues([talk], Engines())[0][0].value for talk in talks[:2]]
     assert together[:2] == pytest.approx(alone, rel=1e-5)

@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
+from causerie.metrics.followups import Fed
 from causerie.metrics.followups.hypotheses import dimensions
 from causerie.metrics.followups.language import METRICS
+from causerie.metrics.likelihood import Relevance
 from causerie.models import Store
 from causerie.models.artifact import Artifact, load_artifact, shipped
 
@@ -66,12 +67,12 @@ def test_it_is_the_default_and_knows_how_people_react(default_models: Store) -> 
     engines = Engines(Settings())
     assert engines.likelihood.backbone.name.endswith("+lm")
     assert engines.likelihood.format.name == "chat"
-    relevance = causerie.load("relevance", engines)
+    relevance = Relevance()
     wins = 0
     for said, fits, does_not in REACTIONS:
         good, bad = (
             relevance.score_exchanges(
-                [Exchange(Dialogue("d", (Turn("A", said), Turn("B", answer))), 1)]
+                [Exchange(Dialogue("d", (Turn("A", said), Turn("B", answer))), 1)], engines
             )[0][1].value
             for answer in (fits, does_not)
         )
@@ -84,14 +85,14 @@ def test_it_is_the_default_and_knows_how_people_react(default_models: Store) -> 
 @pytest.mark.default_models
 def test_overall_is_a_mean_of_z_scores(default_models: Store, artifact: Artifact) -> None:
     talk = Dialogue("d", (Turn("A", "Do you like tea?"), Turn("B", "Yes, green tea most of all.")))
-    metric = causerie.load("fed", Engines(Settings()))
-    scores = dict(
-        zip(metric.columns("turn"), metric.score_exchanges([Exchange(talk, 1)])[0], strict=True)
-    )
-    overall = scores.pop("fed.overall").value
+    metric = Fed()
+    (row,) = metric.score_exchanges([Exchange(talk, 1)], Engines(Settings()))
+    names = [column.name for column in metric.columns("turn")]
+    scores = dict(zip(names, row, strict=True))
+    overall = scores.pop("overall").value
     zs = []
-    for column, score in scores.items():
-        mean, deviation = artifact.statistics[column.replace("fed.", "fed.turn.")].tolist()
+    for name, score in scores.items():
+        mean, deviation = artifact.statistics[f"fed.turn.{name}"].tolist()
         assert score.value is not None
         zs.append((score.value - mean) / deviation)
     assert overall == pytest.approx(sum(zs) / len(zs), rel=1e-3)

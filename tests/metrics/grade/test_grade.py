@@ -14,19 +14,29 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.graph import Graph, Hops
+from causerie.metrics import load_metric
 from causerie.metrics.grade import Grade
 from causerie.metrics.grade.config import GradeConfig
-from causerie.metrics.grade.learning import Ranking, accuracy, examples_of, scores_of, wins
+from causerie.metrics.grade.learning import (
+    Ranking,
+    RankingTuple,
+    accuracy,
+    draw_tuples,
+    examples_of,
+    read_tuples,
+    scores_of,
+    wins,
+    write_tuples,
+)
+from causerie.metrics.grade.scorer import Scorer
 from causerie.metrics.grade.train import learn, prepare
-from causerie.metrics.grade.tuples import RankingTuple, draw_tuples, read_tuples, write_tuples
-from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.training.corpus import Corpus
+from causerie.training.trainable import Start, TrainingRun
 from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -66,8 +76,14 @@ def artifact(
 
 
 @pytest.fixture(scope="module")
-def metric(engines: Engines, artifact: Artifact) -> Grade:
-    return Grade(engines, artifact)
+def metric(artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> Grade:
+    return saved(artifact, tmp_path_factory.mktemp("grade") / "artifact")
+
+
+@pytest.fixture
+def scorer(metric: Grade, engines: Engines) -> Scorer:
+    """What the metric restores from its artifact."""
+    return metric.restored(engines)[1]
 
 
 @pytest.fixture(scope="module")
@@ -76,53 +92,63 @@ def held_out(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus.read([write_talks(tmp_path_factory.mktemp("test") / "t.jsonl", 60, seed=3)])
 
 
-def values(metric: Grade, exchanges: list[Exchange]) -> np.ndarray:
-    return np.array([row[0].value for row in metric.score_exchanges(exchanges)])
+def saved(artifact: Artifact, folder: Path) -> Grade:
+    artifact.save(folder)
+    return Grade(artifact=str(folder))
 
 
-def test_learns_to_rank(metric: Grade, held_out: Corpus, engines: Engines) -> None:
+def values(metric: Grade, exchanges: list[Exchange], engines: Engines) -> np.ndarray:
+    return np.array([row[0].value for row in metric.score_exchanges(exchanges, engines)])
+
+
+def test_learns_to_rank(
+    artifact: Artifact, scorer: Scorer, held_out: Corpus, engines: Engines
+) -> None:
     """What is near in words is about something else: only the context tells."""
-    if metric.artifact.options["tuning"] != "frozen":
+    if artifact.options["tuning"] != "frozen":
         pytest.skip("weights drawn at random learn to read in hours, not seconds")
-    config = GradeConfig(**metric.artifact.options)
+    config = GradeConfig(**artifact.options)
     tuples = draw_tuples(held_out, "both", None, engines.encoder, config)
-    examples = examples_of(metric.scorer.topics, tuples)
-    won = wins(*scores_of(metric.scorer, examples))
+    examples = examples_of(scorer.topics, tuples)
+    won = wins(*scores_of(scorer, examples))
     for kind in ("lexical", "embedding"):
         assert won[[example.kind == kind for example in examples]].mean() > 0.75
-    assert "lexical negatives" in metric.artifact.card
-    assert "the longer response" in metric.artifact.card
+    assert "lexical negatives" in artifact.card
+    assert "the longer response" in artifact.card
 
 
-def test_scores_do_not_depend_on_company(metric: Grade, held_out: Corpus) -> None:
+def test_scores_do_not_depend_on_company(
+    metric: Grade, scorer: Scorer, engines: Engines, held_out: Corpus
+) -> None:
     exchanges = held_out.exchanges[:20]
-    together = values(metric, exchanges)
-    metric.scorer.encoder.forget()
-    backwards = values(metric, exchanges[::-1])[::-1]
-    metric.scorer.encoder.forget()
-    alone = np.concatenate([values(metric, [exchange]) for exchange in exchanges])
+    together = values(metric, exchanges, engines)
+    scorer.encoder.forget()
+    backwards = values(metric, exchanges[::-1], engines)[::-1]
+    scorer.encoder.forget()
+    alone = np.concatenate([values(metric, [exchange], engines) for exchange in exchanges])
     np.testing.assert_allclose(together, backwards, rtol=1e-5)
     np.testing.assert_allclose(together, alone, rtol=1e-5)
 
 
 def test_saved_and_loaded_scores_the_same(
-    metric: Grade, held_out: Corpus, tmp_path: Path, tiny_bert: Path
+    metric: Grade, engines: Engines, held_out: Corpus, tmp_path: Path, tiny_bert: Path
 ) -> None:
-    metric.save(tmp_path / "mine")
+    load_artifact(str(metric.artifact)).save(tmp_path / "mine")
     fresh = Engines(Settings(encoder=str(tiny_bert), offline=True, threads=1))
-    loaded = causerie.load(str(tmp_path / "mine"), fresh)
+    loaded = load_metric(str(tmp_path / "mine"))
     assert isinstance(loaded, Grade)
-    ours, theirs = (values(m, held_out.exchanges[:30]) for m in (metric, loaded))
+    exchanges = held_out.exchanges[:30]
+    ours, theirs = values(metric, exchanges, engines), values(loaded, exchanges, fresh)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
-    assert loaded.signature == metric.signature
+    assert loaded.signature(fresh) == metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()
     for expected in ("train.jsonl", "public domain", "causerie train grade", "everyday"):
         assert expected in card
 
 
-def test_explanation_is_the_topic_graph(metric: Grade) -> None:
+def test_explanation_is_the_topic_graph(metric: Grade, engines: Engines) -> None:
     exchange = exchange_of("I lost my dog.", "Call a doctor for the cat!", "The dog is at school.")
-    (score,) = metric.score_exchanges([exchange])[0]
+    (score,) = metric.score_exchanges([exchange], engines, explain=True)[0]
     found = json.loads(json.dumps(score.explanation))
     assert {"dog", "doctor", "cat"} <= set(found["topics"]["context"])
     assert {"dog", "school"} <= set(found["topics"]["response"])
@@ -139,72 +165,74 @@ def test_explanation_is_the_topic_graph(metric: Grade) -> None:
         assert (edge["path"][0], edge["path"][-1], len(edge["path"])) == (one, other, naive + 1)
         assert 0 < edge["attention"] < 1
     assert len(pairs) == len(found["topics"]["context"]) * len(found["topics"]["response"])
-    metric.explain = False
-    try:
-        (plain,) = metric.score_exchanges([exchange])[0]
-    finally:
-        del metric.explain
+    (plain,) = metric.score_exchanges([exchange], engines)[0]
     assert plain.value == pytest.approx(score.value)
     assert "topics" not in (plain.explanation or {})
 
 
-def test_percentiles_and_dialogues(metric: Grade, held_out: Corpus) -> None:
-    rows = metric.score_exchanges(held_out.exchanges)
+def test_percentiles_and_dialogues(metric: Grade, engines: Engines, held_out: Corpus) -> None:
+    rows = metric.score_exchanges(held_out.exchanges, engines)
     scores = np.array([row[0].value for row in rows])
     percentiles = np.array([row[0].percentile for row in rows])
     assert (np.diff(percentiles[np.argsort(scores)]) >= 0).all()
     assert 25 < percentiles.mean() < 75
     dialogue = held_out.dialogues[0]
-    (whole,) = metric.score_dialogues([dialogue])[0]
-    assert whole.value == pytest.approx(values(metric, dialogue.exchanges()).mean())
+    (whole,) = metric.score_dialogues([dialogue], engines)[0]
+    assert whole.value == pytest.approx(values(metric, dialogue.exchanges(), engines).mean())
     assert whole.percentile is not None
-    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))])[0]
+    (nothing,) = metric.score_dialogues([Dialogue("d", (Turn("A", "Hello"),))], engines)[0]
     assert nothing.value is None
 
 
-def test_odd_exchanges(metric: Grade) -> None:
-    (score,) = metric.score_exchanges([exchange_of("Hello.")])[0]
+def test_odd_exchanges(metric: Grade, engines: Engines) -> None:
+    (score,) = metric.score_exchanges([exchange_of("Hello.")], engines)[0]
     assert (score.value, score.reason) == (None, "no context")
-    (score,) = metric.score_exchanges([exchange_of("How are you?", " ")])[0]
-    assert (score.value, score.reason) == (None, "empty response")
-    assert metric.score_exchanges([]) == []
+    assert metric.score_exchanges([], engines) == []
     odd = (
         ("Hm.", "Oh."), ("qwrtz pflmb", "xyzzy"), ("1 2 3", "42"), ("🙂", "🙂🙂"),
         ("שלום", "日本語"),
         ("dog " * 500, "fine " * 2000), ("dog", "."), (".", "The dog."), (" ", "Yes, the dog."),
     )  # fmt: skip
-    assert ((found := values(metric, [exchange_of(*texts) for texts in odd])) >= 0).all()
+    found = values(metric, [exchange_of(*texts) for texts in odd], engines)
+    assert (found >= 0).all()
     assert (found <= 1).all()
 
 
 @settings(max_examples=20)
 @given(st.lists(st.text(min_size=1).filter(lambda t: t.strip() != ""), min_size=2, max_size=4))
-def test_any_text_has_a_score(metric: Grade, texts: list[str]) -> None:
-    (value,) = values(metric, [exchange_of(*texts)])
+def test_any_text_has_a_score(metric: Grade, engines: Engines, texts: list[str]) -> None:
+    (value,) = values(metric, [exchange_of(*texts)], engines)
     assert 0 <= value <= 1
 
 
-def test_only_the_last_utterances_count(metric: Grade) -> None:
+def test_only_the_last_utterances_count(metric: Grade, engines: Engines) -> None:
     texts = ("Do you like the guitar?", "What about the dog?", "The dog, really?")
     longer = exchange_of("Something else.", "And more.", *texts)
-    np.testing.assert_allclose(values(metric, [longer]), values(metric, [exchange_of(*texts)]))
+    short, long = (values(metric, [e], engines) for e in (exchange_of(*texts), longer))
+    np.testing.assert_allclose(long, short)
 
 
 def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     network = {k: t for k, t in artifact.network.items() if "fc_3" not in k}
     options = {**artifact.options, "colour": "red"}
     for harm in ({"network": network}, {"options": options}):
+        harmed = saved(replace(artifact, **harm), tmp_path / "harmed")  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
-            Grade(engines, replace(artifact, **harm))  # type: ignore[arg-type]
+            harmed.restored(engines)
+    other = saved(replace(artifact, backbone_sha256="0" * 64), tmp_path / "other")
     with pytest.raises(CauserieError, match="trained on other weights"):
-        Grade(engines, replace(artifact, backbone_sha256="0" * 64))
+        other.restored(engines)
+    good = saved(artifact, tmp_path / "good")
     moved = shutil.copytree(Graph.open().folder, tmp_path / "moved")
-    assert Grade(engines, artifact, graph=str(moved)).scorer.topics.graph.folder == moved
-    vectors = bytearray((moved / "vectors.safetensors").read_bytes())
+    found = replace(good, graph=str(moved))
+    assert found.restored(engines)[1].topics.graph.folder == moved
+    assert found.signature(engines) == good.signature(engines)  # the same graph elsewhere
+    changed = shutil.copytree(moved, tmp_path / "changed")
+    vectors = bytearray((changed / "vectors.safetensors").read_bytes())
     vectors[-1] ^= 1
-    (moved / "vectors.safetensors").write_bytes(vectors)
+    (changed / "vectors.safetensors").write_bytes(vectors)
     with pytest.raises(CauserieError, match="trained with another graph"):
-        Grade(engines, artifact, graph=str(moved))
+        replace(good, graph=str(changed)).restored(engines)
 
 
 def test_tuples_are_drawn_once(tmp_path: Path, held_out: Corpus, engines: Engines) -> None:
@@ -240,8 +268,10 @@ def test_accuracy_counts_ties_half_and_dialogues_as_one() -> None:
 
 
 def test_an_epoch_sees_every_tuple_once(engines: Engines, tmp_path: Path) -> None:
-    materials = prepare(engines, run_in(tmp_path, replace(FROZEN, batch=10, tuples=50)))
-    scorer, progress = learn(materials, replace(FROZEN, epochs=0.1), tmp_path / "learned")
+    run = run_in(tmp_path, replace(FROZEN, batch=10, tuples=50))
+    materials = prepare(engines, run)
+    short = replace(run, config=replace(FROZEN, epochs=0.1), folder=tmp_path / "learned")
+    scorer, progress = learn(materials, short)
     assert progress.step >= 1
     task = Ranking(scorer, materials.train[:40], materials.measured)
     seen = [id(example) for index in range(len(task.batches)) for example in task.batch(index)]
@@ -269,7 +299,8 @@ def test_start_from_another_artifact(engines: Engines, artifact: Artifact, tmp_p
     )
     for name, same in (("own", True), ("other", False)):
         folder = tmp_path / name
-        run = replace(run_in(tmp_path, config), init=str(folder), folder=tmp_path / f"{name}.tr")
+        start = Start.load(str(folder))
+        run = replace(run_in(tmp_path, config), start=start, folder=tmp_path / f"{name}.tr")
         made = Grade.train(engines, run)[0]
         for key, weight in artifact.network.items():
             alike = torch.allclose(made.network[key], weight, atol=1e-4)
@@ -277,7 +308,8 @@ def test_start_from_another_artifact(engines: Engines, artifact: Artifact, tmp_p
         different = [k for k in made.network if k.startswith("network.fc_1")]
         if not same:
             assert not torch.allclose(made.network[different[0]], artifact.network[different[0]])
-    wrong = replace(run_in(tmp_path, replace(config, rank=3)), init=str(tmp_path / "other"))
+    other = Start.load(str(tmp_path / "other"))
+    wrong = replace(run_in(tmp_path, replace(config, rank=3)), start=other)
     with pytest.raises(CauserieError, match="--init was trained with rank=2"):
         Grade.train(engines, wrong)
     with pytest.raises(CauserieError, match="fixed=true takes the encoder of --init"):

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-import causerie
 from causerie.dialogue import Dialogue, Turn
 from causerie.models import Store
 from causerie.models.artifact import load_artifact, shipped
+from causerie.scoring.scorer import load
 
 TALKS = (
     ("My sourdough came out flat again.", "How long did you let the dough rise?"),
@@ -49,7 +49,7 @@ def test_the_card_says_what_was_asked_of_it(kind: str) -> None:
 
 @pytest.mark.default_models
 def test_true_responses_score_above_those_of_other_talks(default_models: Store) -> None:
-    metric = causerie.load("grade")
+    metric = load("grade")
     wins = rounds = 0
     for asked, answered in TALKS:
         scores = {}

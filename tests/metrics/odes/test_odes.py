@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from causerie import CauserieError, Dialogue, Engines, Settings, Turn, load
+from causerie import CauserieError, Dialogue, Engines, Settings, Turn
 from causerie.cli import app
 from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes import CLASSES, OTHER, Odes, Utterance
-from causerie.metrics.odes.classifier import SignalHead, read
+from causerie.metrics.odes.classifier import Classifier, SignalHead, read
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.templates import fingerprint
+from causerie.metrics.odes.signals import fingerprint
 from causerie.metrics.odes.train import Example, f1_scores, judged_loss, labels_of, measure
-from causerie.metrics.trained import TrainingRun
+from causerie.models.artifact import load_artifact
+from causerie.training.trainable import Start, TrainingRun
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,13 @@ def trained(engines: Engines, training: Path) -> Odes:
     artifact, results = Odes.train(engines, run)
     assert "macro F1 on held-out templates" in results
     artifact.save(training.with_name("artifact"))
-    loaded = load("odes", engines, artifact=str(training.with_name("artifact")))
-    assert isinstance(loaded, Odes)
-    return loaded
+    return Odes(artifact=str(training.with_name("artifact")))
+
+
+@pytest.fixture(scope="module")
+def classifier(engines: Engines, trained: Odes) -> Classifier:
+    """What the metric restores from its artifact."""
+    return trained.restored(engines)[1]  # type: ignore[no-any-return]
 
 
 def test_f1_by_hand() -> None:
@@ -60,7 +66,7 @@ def test_labels_are_by_class_and_may_be_several() -> None:
     assert {CLASSES[i] for i in np.flatnonzero(row)} == {"insult", "critique"}
 
 
-def test_what_is_not_judged_neither_teaches_nor_counts(trained: Odes) -> None:
+def test_what_is_not_judged_neither_teaches_nor_counts(classifier: Classifier) -> None:
     logits = torch.tensor([[2.0, -1.0], [0.5, 3.0]], requires_grad=True)
     labels, judged = torch.tensor([[1.0, 0], [0, 0]]), torch.tensor([[1.0, 1], [1, 0]])
     loss = judged_loss(logits, labels, judged)
@@ -72,12 +78,12 @@ def test_what_is_not_judged_neither_teaches_nor_counts(trained: Odes) -> None:
     assert (logits.grad != 0).tolist() == [[True, True], [True, False]]
 
     said = Utterance("you are stupid", None)
-    (row,) = trained.probabilities([said]) > 0.5
+    (row,) = classifier.probabilities([said]) > 0.5
     fired = {name for name, fires in zip(CLASSES, row, strict=True) if fires}
     known = [Example(said, frozenset({"insult"}), frozenset({"insult"}))]
     whole = [Example(said, frozenset({"insult"}))]
     for some, counted in ((known, fired & {"insult"}), (whole, fired)):
-        scores = dict(zip(CLASSES, measure(trained.classifier, some), strict=True))
+        scores = dict(zip(CLASSES, measure(classifier, some), strict=True))
         assert {name for name, f1 in scores.items() if not np.isnan(f1)} == counted | {"insult"}
 
 
@@ -122,43 +128,64 @@ def test_the_head_takes_the_strongest_pattern_whatever_the_padding(engines: Engi
     torch.testing.assert_close(together[0], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_probabilities_do_not_depend_on_the_batch(trained: Odes) -> None:
+def test_probabilities_do_not_depend_on_the_batch(classifier: Classifier) -> None:
     some = [Utterance("stop", None), Utterance("you said that", "hi"), Utterance("stop", "hi")]
-    together = trained.probabilities(some)
-    alone = np.concatenate([trained.probabilities([one]) for one in reversed(some)])[::-1]
+    together = classifier.probabilities(some)
+    alone = np.concatenate([classifier.probabilities([one]) for one in reversed(some)])[::-1]
     np.testing.assert_allclose(together, alone, rtol=1e-5)
-    assert trained.probabilities([]).shape == (0, 14)
+    assert classifier.probabilities([]).shape == (0, 14)
 
 
-def test_scores_are_of_users_with_the_turn_before(trained: Odes) -> None:
+def test_scores_are_of_users_with_the_turn_before(
+    trained: Odes, classifier: Classifier, engines: Engines
+) -> None:
     turns = (
         Turn("bot", "do you like cats?", "system"),
         Turn("ann", "no", "user"),
         Turn("ann", "stop it", "user"),
         Turn("bot", "okay", "system"),
     )
-    rows = trained.score(Dialogue("d", turns))
-    assert list(rows[0]) == [f"odes.{name}" for name in CLASSES]
-    expected = trained.probabilities([Utterance("no", turns[0].text), Utterance("stop it", None)])
-    found = [[score.value for score in row.values()] for row in rows[:2]]
+    dialogue = Dialogue("d", turns)
+    rows = trained.score_exchanges(dialogue.exchanges("all"), engines)
+    assert [column.name for column in trained.columns("turn")] == list(CLASSES)
+    said = [Utterance("no", turns[0].text), Utterance("stop it", None)]
+    expected = classifier.probabilities(said)
+    found = [[score.value for score in row] for row in rows[:2]]
     np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-6)
-    assert {score.reason for score in rows[2].values()} == {
-        "a turn of the system: odes reads users"
-    }
-    (whole,) = trained.score_dialogues([Dialogue("d", turns)])
+    assert {score.reason for score in rows[2]} == {"a turn of the system: odes reads users"}
+    (whole,) = trained.score_dialogues([dialogue], engines)
     by_class = dict(zip(CLASSES, whole, strict=True))
     assert by_class["insult"].value == pytest.approx(expected[:, CLASSES.index("insult")].max())
     assert by_class[OTHER].value == pytest.approx(expected[:, CLASSES.index(OTHER)].min())
-    (nothing,) = trained.score_dialogues([Dialogue("e", turns[:1])])
+    (nothing,) = trained.score_dialogues([Dialogue("e", turns[:1])], engines)
     assert nothing[0].reason == "no turn of a user to read"
 
 
-def test_training_lowers_the_loss(trained: Odes, training: Path) -> None:
+def test_praise_is_good_and_so_is_no_signal() -> None:
+    better = {column.name: column.better for column in Odes().columns("turn")}
+    assert {name for name, end in better.items() if end == "higher"} == {"compliment", OTHER}
+
+
+def test_training_goes_on_from_an_artifact(trained: Odes, engines: Engines, tmp_path: Path) -> None:
+    before = load_artifact(str(trained.artifact))
+    config = OdesConfig(**{**before.options, "epochs": 0.1, "learning_rate": 1e-9})
+    start = Start(str(trained.artifact), before)
+    run = TrainingRun(config=config, data=(), valid=(), folder=tmp_path / "on", start=start)
+    after, _ = Odes.train(engines, run)
+    for name, weight in before.network.items():
+        torch.testing.assert_close(after.network[name], weight, rtol=1e-2, atol=1e-4)
+    wider = replace(run, config=replace(config, width=9), folder=tmp_path / "wider")
+    with pytest.raises(CauserieError, match="trained with width=8: leave these"):
+        Odes.train(engines, wider)
+
+
+def test_training_lowers_the_loss(trained: Odes, classifier: Classifier, training: Path) -> None:
     log = [json.loads(line) for line in (training / "metrics.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if "loss" in entry]
     assert np.mean(losses[-5:]) < 0.6 * losses[0]
-    assert fingerprint()[:12] in trained.artifact.card
-    assert set(trained.artifact.part("head")) == set(trained.classifier.head.state_dict())
+    artifact = load_artifact(str(trained.artifact))
+    assert fingerprint()[:12] in artifact.card
+    assert set(artifact.part("head")) == set(classifier.head.state_dict())
 
 
 def test_labelled_utterances(tmp_path: Path) -> None:
@@ -197,12 +224,11 @@ def test_settings_that_cannot_be(wrong: dict[str, object]) -> None:
 
 
 def test_the_command(trained: Odes, tiny_bert: Path, tmp_path: Path) -> None:
-    trained.save(tmp_path / "odes")
     chats = tmp_path / "chats.jsonl"
     turns = [{"speaker": "bot", "text": "hi"}, {"speaker": "user", "text": "stop"}]
     chats.write_text(json.dumps({"id": "d", "turns": turns}))
     out = tmp_path / "scores.jsonl"
-    options = ["--set", f"odes.artifact={tmp_path / 'odes'}", "--encoder", str(tiny_bert)]
+    options = ["--set", f"odes.artifact={trained.artifact}", "--encoder", str(tiny_bert)]
     result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", "-o", str(out), *options])
     assert result.exit_code == 0, result.output
     row = json.loads(out.read_text())
@@ -212,7 +238,6 @@ def test_the_command(trained: Odes, tiny_bert: Path, tmp_path: Path) -> None:
 def test_no_log_or_report_spells_an_obscenity_out(
     trained: Odes, tiny_bert: Path, tmp_path: Path
 ) -> None:
-    trained.save(tmp_path / "odes")
     chats, out, page = (tmp_path / name for name in ("chats.jsonl", "scores.jsonl", "page.html"))
     turns = [
         {"speaker": "bot", "text": "holy shit"},
@@ -221,7 +246,7 @@ def test_no_log_or_report_spells_an_obscenity_out(
     good = {"id": "d", "turns": turns, "note": "bullshit"}
     bad = {"id": "fuck", "turns": [{"speaker": "shit", "text": 3}]}
     chats.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
-    options = ["--set", f"odes.artifact={tmp_path / 'odes'}", "--encoder", str(tiny_bert)]
+    options = ["--set", f"odes.artifact={trained.artifact}", "--encoder", str(tiny_bert)]
     options += ["--out", str(out), "--report", str(page), "--explain"]
     result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", *options])
     assert result.exit_code == 1, result.output

@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from causerie import load
+from causerie.engines import Engines
 from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
+from causerie.metrics.odes.classifier import Classifier
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.templates import fingerprint
+from causerie.metrics.odes.signals import fingerprint
 from causerie.metrics.odes.train import examples, measure
 from causerie.models.artifact import load_artifact
 
@@ -32,10 +33,9 @@ SAID = {
 NO_SIGNAL = ("my boss is so stupid", "i stopped smoking last year", "i have two dogs")
 
 
-def _odes() -> Odes:
-    odes = load("odes")
-    assert isinstance(odes, Odes)
-    return odes
+@pytest.fixture(scope="module")
+def classifier(default_models: object) -> Classifier:
+    return Odes().restored(Engines())[1]  # type: ignore[no-any-return]
 
 
 def test_the_card_names_the_templates_that_are_here() -> None:
@@ -43,22 +43,23 @@ def test_the_card_names_the_templates_that_are_here() -> None:
 
 
 @pytest.mark.default_models
-def test_held_out_templates_are_recognised_as_well_as_the_card_says(default_models: object) -> None:
-    odes = _odes()
-    config = OdesConfig(**odes.artifact.options)
-    macro = np.nanmean(measure(odes.classifier, examples(config)[1]))
+def test_held_out_templates_are_recognised_as_well_as_the_card_says(
+    classifier: Classifier,
+) -> None:
+    artifact = load_artifact("odes")
+    config = OdesConfig(**artifact.options)
+    macro = np.nanmean(measure(classifier, examples(config)[1]))
     assert macro >= 0.85
-    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", odes.artifact.card)
+    said = re.search(r"macro F1 on held-out templates \| ([\d.]+)", artifact.card)
     assert said is not None
     assert macro == pytest.approx(float(said[1]), abs=0.002)
 
 
 @pytest.mark.default_models
-def test_the_examples_of_the_paper(default_models: object) -> None:
-    odes = _odes()
-    rows = odes.probabilities([Utterance(*said) for said in SAID.values()])
+def test_the_examples_of_the_paper(classifier: Classifier) -> None:
+    rows = classifier.probabilities([Utterance(*said) for said in SAID.values()])
     for name, row in zip(SAID, rows, strict=True):
         assert row[CLASSES.index(name)] > THRESHOLD, name
     for text in NO_SIGNAL:
-        (row,) = odes.probabilities([Utterance(text, "How are you?")])
+        (row,) = classifier.probabilities([Utterance(text, "How are you?")])
         assert max(row[: len(SIGNALS)]) < THRESHOLD, text

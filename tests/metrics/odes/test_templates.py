@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.signals import CLASSES, OTHER
-from causerie.metrics.odes.templates import Grammar, Template, Utterance, parse, shipped, vary
+from causerie.metrics.odes.signals import (
+    CLASSES,
+    OTHER,
+    Grammar,
+    Template,
+    Utterance,
+    parse,
+    shipped,
+    vary,
+)
 from causerie.metrics.odes.train import Example, examples, folds
 from causerie.text import words
 

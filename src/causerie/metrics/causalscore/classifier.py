@@ -4,25 +4,111 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from causerie.dialogue import Exchange
 from causerie.metrics.causalscore.config import CausalScoreConfig
-from causerie.metrics.causalscore.formula import dependents_of
-from causerie.metrics.causalscore.network import CrossHead, GivenHead, TowersHead
+from causerie.metrics.causalscore.formula import CausalGraph, dependents_of
 from causerie.metrics.causalscore.questions import Item, Question
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder, EncoderInput, Floats
     from causerie.models.artifact import Artifact
-    from causerie.training.vectors import Vectors
+    from causerie.training.encoders import Vectors
 
 CHUNK = 4096
 """Questions that a head takes at a time."""
+UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
+"""The parts of an artifact that hold the heads."""
+SECOND_ENCODER = "conditional_encoder"
+"""And, for `cross`, the encoder of the conditional classifier."""
+SHARPNESS = 5.0
+"""Of the cosines: how much they weigh before training."""
+
+
+class CrossHead(nn.Module):
+    """The texts were read together: one vector, one logit."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(dimension, 1)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(vectors).squeeze(-1)
+        return logits
+
+
+class TowersHead(nn.Module):
+    """The texts were read each by itself: a small network compares their vectors.
+
+    It sees each vector, the products and differences of every two, and their cosines; before
+    training the logit is mostly the cosine of the first text and the last, an utterance and a
+    response.
+    """
+
+    def __init__(self, texts: int, dimension: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.pairs = list(combinations(range(texts), 2))
+        self.narrow = nn.Linear(dimension, width)
+        self.hidden = nn.Linear((texts + 2 * len(self.pairs)) * width, 2 * width)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(2 * width + len(self.pairs), 1)
+        with torch.no_grad():
+            self.classifier.weight[0, 2 * width :] = 0
+            self.classifier.weight[0, 2 * width + self.pairs.index((0, texts - 1))] = SHARPNESS
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Logits of (tuples, texts, dimension)."""
+        units = functional.normalize(vectors, dim=-1)
+        narrow = self.narrow(vectors.shape[-1] ** 0.5 * units).unbind(dim=1)
+        seen = [*narrow]
+        for i, j in self.pairs:
+            seen += [narrow[i] * narrow[j], (narrow[i] - narrow[j]).abs()]
+        hidden = self.dropout(functional.gelu(self.hidden(self.dropout(torch.cat(seen, dim=-1)))))
+        cosines = [(units[:, i] * units[:, j]).sum(-1, keepdim=True) for i, j in self.pairs]
+        logits: Tensor = self.classifier(torch.cat([hidden, *cosines], dim=-1)).squeeze(-1)
+        return logits
+
+
+class GivenHead(nn.Module):
+    """C_cond of two towers: what C_uncond says, and how the given utterance changes it.
+
+    It sees what C_uncond, which stays as it is, says of the utterance and of the given one with
+    the response, and of each with the other: whether one answers the other tells which came
+    first. Before training the logit is all but C_uncond's for the utterance and the response.
+    """
+
+    ASKED = ((0, 2), (1, 2), (0, 1), (1, 0))
+
+    def __init__(
+        self, unconditional: TowersHead, dimension: int, width: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self._unconditional = (unconditional,)  # in a tuple: no part of this network's weights
+        self.change = TowersHead(3, dimension, width, dropout)
+        self.weigh = nn.Linear(len(self.ASKED), 1)
+        with torch.no_grad():
+            self.change.classifier.weight.mul_(0.1)
+            self.change.classifier.bias.zero_()
+            self.weigh.weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
+            self.weigh.bias.zero_()
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Logits of (tuples, texts, dimension): the utterance, the given one, the response."""
+        (unconditional,) = self._unconditional
+        unconditional.eval()
+        with torch.no_grad():
+            said = torch.stack([unconditional(vectors[:, pair]) for pair in self.ASKED], dim=-1)
+        logits: Tensor = self.change(vectors) + self.weigh(said).squeeze(-1)
+        return logits
 
 
 class Classifier(ABC):
@@ -90,24 +176,55 @@ class Towers(Classifier):
         return logits
 
 
-UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
-"""The parts of an artifact that hold the heads."""
-SECOND_ENCODER = "conditional_encoder"
-"""And, for `cross`, the encoder of the conditional classifier."""
+@dataclass(frozen=True, eq=False)
+class Classifiers:
+    """C_uncond and C_cond."""
+
+    unconditional: Classifier
+    conditional: Classifier
+    history: int
+    """Turns before a response that they were trained to look at."""
+
+    @classmethod
+    def untrained(cls, encoder: Encoder, second: Encoder, config: CausalScoreConfig) -> Classifiers:
+        """Before any training; `second` is the encoder of the conditional one."""
+        if config.interaction == "cross":
+            return cls(Cross(encoder, config), Cross(second, config), config.history)
+        unconditional = Towers(encoder, config)
+        assert isinstance(unconditional.head, TowersHead)
+        conditional = Towers(second, config, unconditional.head)
+        return cls(unconditional, conditional, config.history)
+
+    @property
+    def heads(self) -> dict[str, nn.Module]:
+        """By the part of an artifact that holds it."""
+        return {UNCONDITIONAL: self.unconditional.head, CONDITIONAL: self.conditional.head}
+
+    def graphs(
+        self, exchanges: Sequence[Exchange], history: int | None = None
+    ) -> list[CausalGraph]:
+        """What they find about each response: two calls for all of them together."""
+        windows = [[turn.text for turn in e.last(history or self.history)] for e in exchanges]
+        responses = [exchange.response.text for exchange in exchanges]
+        both = list(zip(windows, responses, strict=True))
+        asked = [Question(utterance, r) for window, r in both for utterance in window]
+        answers = iter(self.unconditional.probabilities(asked).tolist())
+        unconditional = [tuple(next(answers) for _ in window) for window in windows]
+        # by place and not by text: two utterances may say the same
+        pairs = [list(permutations(dependents_of(found), 2)) for found in unconditional]
+        asked = [
+            Question(window[i], response, window[j])
+            for (window, response), places in zip(both, pairs, strict=True)
+            for i, j in places
+        ]
+        answers = iter(self.conditional.probabilities(asked).tolist())
+        return [
+            CausalGraph(found, {place: next(answers) for place in places})
+            for found, places in zip(unconditional, pairs, strict=True)
+        ]
 
 
-def classifiers(
-    encoder: Encoder, second: Encoder, config: CausalScoreConfig
-) -> tuple[Classifier, Classifier]:
-    """C_uncond and C_cond before any training; `second` is the encoder of the latter."""
-    if config.interaction == "cross":
-        return Cross(encoder, config), Cross(second, config)
-    unconditional = Towers(encoder, config)
-    assert isinstance(unconditional.head, TowersHead)
-    return unconditional, Towers(second, config, unconditional.head)
-
-
-def restore(engines: Engines, artifact: Artifact) -> tuple[Classifier, Classifier]:
+def restore(engines: Engines, artifact: Artifact) -> Classifiers:
     """C_uncond and C_cond as the artifact's training left them."""
     config = CausalScoreConfig(**artifact.options)
     encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
@@ -116,17 +233,17 @@ def restore(engines: Engines, artifact: Artifact) -> tuple[Classifier, Classifie
         second = engines.tuned_encoder(
             artifact, config.encoder_tuning, config.window, SECOND_ENCODER
         )
-    both = classifiers(encoder, second, config)
-    for classifier, part in zip(both, (UNCONDITIONAL, CONDITIONAL), strict=True):
-        classifier.head.load_state_dict(artifact.part(part))
-        classifier.head.eval()
+    both = Classifiers.untrained(encoder, second, config)
+    for part, head in both.heads.items():
+        head.load_state_dict(artifact.part(part))
+        head.eval()
     return both
 
 
 def dependents(classifier: Classifier, items: Sequence[Item]) -> list[tuple[int, ...]]:
     """Of each item, the utterances that the response depends on."""
     questions = [Question(text, item.response) for item in items for text in item.utterances]
-    answers = classifier.probabilities(questions).tolist() if questions else []
+    answers = classifier.probabilities(questions).tolist()
     found, start = [], 0
     for item in items:
         stop = start + len(item.utterances)

@@ -15,11 +15,11 @@ from torch.nn import functional
 
 from causerie.metrics.causalscore.classifier import Classifier
 from causerie.metrics.causalscore.config import CausalScoreConfig
-from causerie.metrics.causalscore.measure import answered
+from causerie.metrics.causalscore.measure import predict
 from causerie.metrics.causalscore.questions import Example, Item, TrainingSet, triple
 from causerie.training.corpus import EpochBatches
+from causerie.training.encoders import LearnedVectors
 from causerie.training.loop import Task
-from causerie.training.vectors import LearnedVectors
 
 SELF_TRAINED = (2, 3)
 """How far from the response an utterance of self-training is: c_{t-2} and c_{t-3}."""
@@ -65,7 +65,7 @@ class Classification(Task):
     def validate(self) -> dict[str, float]:
         if self._learn_encoder:
             self.encoder.forget()  # what it remembers is from other weights
-        return answered(self.classifier, self.valid).measures(self.valid)
+        return predict(self.classifier, self.valid).measures(self.valid)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,17 @@
-"""What the classifiers and the score are measured with, and trivial answers to compare with."""
+"""What the classifiers and the score are measured with, and answers to compare them with.
+
+Among those is a test of conditional independence on sentence embeddings, which learns nothing:
+the coordinates of the vectors of utterance, response and given utterance are taken as samples of
+three numbers, which a test of a causal-discovery library can handle. It shows what the trained
+classifiers add, and needs `pip install "causerie[discovery]"`.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +28,19 @@ from causerie.metrics.causalscore.questions import (
     measured_triples,
 )
 from causerie.stats import auc, balanced_accuracy
-from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.corpus import AnnotatedCorpus
 
 if TYPE_CHECKING:
-    from causerie.metrics.causalscore import CausalScore
-    from causerie.metrics.causalscore.classifier import Classifier
+    from causerie.engines.encoder import Encoder, Floats
+    from causerie.metrics.causalscore.classifier import Classifier, Classifiers
 
 DRAWN = 5
 """Random responses for each true one: a single draw moves the AUC by a hundredth."""
+TESTS = ("fisherz", "kci", "rcit")
+"""Partial correlation by regression; a test with kernels, and one with random features, which are
+about forty and ten times slower."""
+SIGNIFICANT = 0.95
+"""Dependent above it, as usual."""
 
 
 class Answers(Protocol):
@@ -53,21 +64,22 @@ class Answered:
         }
 
 
-def asked(
-    metric: CausalScore, corpus: AnnotatedCorpus, seed: int
+def evaluation_examples(
+    by: Classifiers, corpus: AnnotatedCorpus, seed: int, history: int | None = None
 ) -> dict[str, tuple[Classifier, list[Example]]]:
     """Both classifiers by their names, each with what it is measured with."""
     from causerie.metrics.causalscore.classifier import dependents
 
-    items = annotated_items(corpus, metric.history)
-    found = dependents(metric.unconditional, items)
+    items = annotated_items(corpus, history or by.history)
+    found = dependents(by.unconditional, items)
     return {
-        "C_uncond": (metric.unconditional, Pairs(items, seed).epoch(0)),
-        "C_cond": (metric.conditional, measured_triples(items, found, seed)),
+        "C_uncond": (by.unconditional, Pairs(items, seed).epoch(0)),
+        "C_cond": (by.conditional, measured_triples(items, found, seed)),
     }
 
 
-def answered(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:
+def predict(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:
+    """What a classifier, or a test, answers to every example."""
     scores = by.probabilities([example.question for example in examples]).astype(np.float64)
     return Answered(scores, scores > threshold)
 
@@ -99,3 +111,40 @@ def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Excha
             drawn = rng.choice(by_conversation[rng.choice(others)])
             exchanges.append(one.exchange.with_response(drawn))
     return exchanges
+
+
+class DiscoveryTest:
+    """Answers with one minus the p-value of independence."""
+
+    def __init__(self, encoder: Encoder, test: str = "fisherz") -> None:
+        if test not in TESTS:
+            raise CauserieError(f"the tests are {', '.join(TESTS)}, not {test!r}")
+        try:
+            from causallearn.utils.cit import CIT
+        except ImportError as error:
+            raise CauserieError(
+                f"the test {test} is causal-learn's: pip install 'causerie[discovery]'"
+            ) from error
+        self._encoder, self._name = encoder, test
+        self._test: Any = CIT
+
+    def probabilities(self, questions: Sequence[Question]) -> Floats:
+        texts = list(dict.fromkeys(text for question in questions for text in question.texts))
+        vectors = self._encoder.encode([((text,),) for text in texts])
+        place = {text: index for index, text in enumerate(texts)}
+        return np.array(
+            [
+                1 - self._p_value(vectors[[place[text] for text in question.texts]])
+                for question in questions
+            ],
+            dtype=np.float32,
+        )
+
+    def _p_value(self, vectors: Floats) -> float:
+        """Of the first and the last being independent given what is between them."""
+        data = vectors.T.astype(np.float64)
+        given = list(range(1, data.shape[1] - 1))
+        try:
+            return float(self._test(data, self._name)(0, data.shape[1] - 1, given))
+        except (ValueError, np.linalg.LinAlgError):
+            return 1.0  # the given utterance says the same: nothing is left to depend on

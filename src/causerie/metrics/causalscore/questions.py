@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.io.annotations import opening
-from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.corpus import Corpus
+from causerie.training.corpus import AnnotatedCorpus, Corpus
 
 _TRIES = 100
 
@@ -94,7 +93,7 @@ def unlabelled_items(
     return items
 
 
-class Others:
+class NegativeSampler:
     """What was said in other conversations of the same file.
 
     Responses are drawn from responses: drawn from all utterances, they could be told from true
@@ -154,7 +153,7 @@ class Pairs(TrainingSet):
 
     def __init__(self, items: Sequence[Item], seed: int, others: int = 1) -> None:
         super().__init__(seed)
-        self._items, self._others, self._count = items, Others(items), others
+        self._items, self._others, self._count = items, NegativeSampler(items), others
 
     def __len__(self) -> int:
         return sum((1 + self._count) * len(_dependent_by_label(item)) for item in self._items)
@@ -234,7 +233,7 @@ class PrecedingTwo(TrainingSet):
     def __init__(self, items: Sequence[Item], seed: int) -> None:
         super().__init__(seed)
         self._items = [item for item in items if len(item.utterances) > 1]
-        self._others = Others(self._items)
+        self._others = NegativeSampler(self._items)
         if not self._items:
             raise CauserieError("no response has two utterances before it")
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from causerie.errors import CauserieError
 from causerie.io import write_whole
-from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.classifier import (
-    CONDITIONAL,
     SECOND_ENCODER,
-    UNCONDITIONAL,
     Classifier,
-    classifiers,
+    Classifiers,
     dependents,
+    restore,
 )
 from causerie.metrics.causalscore.config import HEAD, CausalScoreConfig
-from causerie.metrics.causalscore.data import Data
 from causerie.metrics.causalscore.formula import SCORES
 from causerie.metrics.causalscore.learning import (
     Classification,
@@ -35,9 +33,9 @@ from causerie.metrics.causalscore.learning import (
 )
 from causerie.metrics.causalscore.measure import (
     always_positive,
-    answered,
-    asked,
+    evaluation_examples,
     position_only,
+    predict,
     with_random_responses,
 )
 from causerie.metrics.causalscore.questions import (
@@ -51,25 +49,17 @@ from causerie.metrics.causalscore.questions import (
     measured_triples,
     unlabelled_items,
 )
-from causerie.metrics.trained import (
-    ENCODER,
-    TrainingRun,
-    calibration,
-    card,
-    shared_encoder,
-    starting_encoder,
-)
-from causerie.models.artifact import Artifact, load_artifact
+from causerie.metrics.trained import calibration
 from causerie.stats import auc
-from causerie.training.annotated import AnnotatedCorpus
-from causerie.training.log import draw_scores
-from causerie.training.loop import fit
-from causerie.training.vectors import FixedVectors
+from causerie.training.checkpoint import draw_scores
+from causerie.training.corpus import AnnotatedCorpus, Corpus
+from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
-    from causerie.engines.encoder import Encoder
 
+NAME = "causalscore"
 LATER = ("rounds", "curve")
 """Options that change no training by itself: they can still be set at a resume."""
 
@@ -86,6 +76,39 @@ BEHIND = (
 )
 
 
+@dataclass(frozen=True)
+class Data:
+    """What a training run reads."""
+
+    annotated: AnnotatedCorpus
+    valid: AnnotatedCorpus
+    unlabelled: Corpus
+
+    @classmethod
+    def read(cls, run: TrainingRun) -> Data:
+        """No conversation is in two of them, nor in what is to stay unseen."""
+        annotated = AnnotatedCorpus.read(run.annotations, run.say)
+        if run.valid:
+            valid = AnnotatedCorpus.read(run.valid, run.say)
+        else:
+            annotated, valid = annotated.split(run.config.seed)
+        unseen = AnnotatedCorpus.read(run.unseen, run.say)
+        held, valid = valid, valid.apart_from(unseen)
+        apart = annotated.apart_from(unseen).apart_from(valid)
+        for what, before, after in (("validation", held, valid), ("training", annotated, apart)):
+            if len(after) < len(before):
+                left = len(before) - len(after)
+                run.say(f"left out {left:,} {what} annotations that share an exchange with others")
+            if not all(after.sources):
+                raise CauserieError(f"all {what} annotations of a file are in --unseen or --valid")
+        unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
+        free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
+        if len(free) < len(unlabelled):
+            shared = len(unlabelled) - len(free)
+            run.say(f"left out {shared:,} dialogues that share an exchange with held-out ones")
+        return cls(apart, valid, free)
+
+
 class Training:
     """Both classifiers of one run, one after the other."""
 
@@ -94,13 +117,14 @@ class Training:
         self.config: CausalScoreConfig = run.config
         config = self.config
         torch.manual_seed(config.seed)
-        self.start = load_artifact(run.init) if run.init else None
-        self.encoder = self._encoder(engines, "encoder")
-        second = self._encoder(engines, SECOND_ENCODER) if self.own_encoder else self.encoder
-        self.unconditional, self.conditional = classifiers(self.encoder, second, config)
-        if self.start and self.start.metric == CausalScore.name:
-            self.unconditional.head.load_state_dict(self.start.part(UNCONDITIONAL))
-            self.conditional.head.load_state_dict(self.start.part(CONDITIONAL))
+        self.encoder = starting_encoder(engines, run, NAME, HEAD)
+        second = self.encoder
+        if self.own_encoder:
+            second = starting_encoder(engines, run, NAME, HEAD, SECOND_ENCODER)
+        self.classifiers = Classifiers.untrained(self.encoder, second, config)
+        self.unconditional = self.classifiers.unconditional
+        self.conditional = self.classifiers.conditional
+        load_heads(run, NAME, self.classifiers.heads)
         self.items = annotated_items(data.annotated, config.history)
         self.valid_items = annotated_items(data.valid, config.history)
         self.free_items = unlabelled_items(
@@ -118,12 +142,7 @@ class Training:
         """Whether the conditional classifier has an encoder of its own."""
         return self.config.interaction == "cross"
 
-    def _encoder(self, engines: Engines, part: str) -> Encoder:
-        if self.start and self.start.metric == CausalScore.name:
-            return starting_encoder(engines, self.config, self.start, (*HEAD, *ENCODER), part)
-        return starting_encoder(engines, self.config, self.start)
-
-    def unconditionally(self) -> None:
+    def train_unconditional(self) -> None:
         """Train C_uncond: annotated causes and preceding utterances, labelled or not."""
         self.run.say("training the unconditional classifier")
         if not self.config.learns_encoder:
@@ -139,7 +158,7 @@ class Training:
         if self.config.learns_encoder and not self.own_encoder:
             self._remember()
 
-    def conditionally(self) -> None:
+    def train_conditional(self) -> None:
         """Train C_cond: the learning curve, then algorithm 1; every round is logged."""
         config = self.config
         valid = self.valid_triples()
@@ -215,21 +234,18 @@ class Training:
         """Train on, in a folder of its own; the best validation scores."""
         config = self.config
         task = Classification(classifier, config, examples, valid, learn_encoder=learn_encoder)
-        progress = fit(
+        progress = self.run.fit(
             task,
             config.loop(len(task.batches)),
-            self.run.folder / name,
-            identity={
-                **{key: value for key, value in asdict(config).items() if key not in LATER},
+            {
                 "annotations": self.data.annotated.sha256,
                 "valid": fingerprint(valid),
                 "unlabelled": self.data.unlabelled.sha256,
                 "examples": fingerprint(examples.epoch(0)),
                 "backbone": self.encoder.sha256,
-                "init": self.start.sha256 if self.start else None,
             },
-            resume=self.run.resume,
-            watch=self.run.watch,
+            folder=name,
+            later=LATER,
         )
         classifier.encoder.forget()  # what it remembers is from other weights
         return progress.best
@@ -264,39 +280,29 @@ class Training:
         below = f"annotated exchanges: {points[0][0]:,} to {points[-1][0]:,}"
         draw_scores(self.run.folder / "learning-curve.svg", points, "validation AUC", below)
 
-    def weights(self) -> dict[str, torch.Tensor]:
+    def parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
+        """The weights, as an artifact keeps them."""
         tuning = self.config.encoder_tuning
-        parts = {
+        parts: dict[str, Mapping[str, torch.Tensor]] = {
             "encoder": tuning.weights(self.encoder.model),
-            UNCONDITIONAL: self.unconditional.head.state_dict(),
-            CONDITIONAL: self.conditional.head.state_dict(),
+            **{part: head.state_dict() for part, head in self.classifiers.heads.items()},
         }
         if self.own_encoder:
             parts[SECOND_ENCODER] = tuning.weights(self.conditional.encoder.model)
-        return {f"{part}.{key}": t for part, state in parts.items() for key, t in state.items()}
+        return parts
 
 
-def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+def train(engines: Engines, run: TrainingRun) -> Trained:
     """Train both classifiers, calibrate and measure on the validation annotations."""
     config: CausalScoreConfig = run.config
     data = Data.read(run)
     training = Training(engines, run, data)
-    training.unconditionally()
-    training.conditionally()
-    bare = Artifact(
-        metric=CausalScore.name,
-        backbone=training.encoder.name,
-        backbone_sha256=training.encoder.sha256,
-        options=asdict(config),
-        network=training.weights(),
-        statistics={},
-        card="",
-        licence=run.licence,
-        encoder_of=shared_encoder(run),
-    )
+    training.train_unconditional()
+    training.train_conditional()
+    bare = run.artifact(NAME, training.encoder, config, training.parts())
     run.say("measuring on validation data")
-    metric = CausalScore(engines, bare)  # the weights as they are saved
-    results, behind = measure(metric, data.valid, config.seed)
+    saved = restore(engines, bare)  # the weights as they are saved
+    results, behind = measure(saved, data.valid, config.seed)
     facts = {
         "annotated exchanges": f"{len(data.annotated):,}",
         "unlabelled dialogues": f"{len(data.unlabelled):,}",
@@ -316,10 +322,9 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     }
     artifact = replace(
         bare,
-        statistics=calibrate(metric, data.valid),
-        card=card(
-            CausalScore.name,
-            run,
+        statistics=calibrate(saved, data.valid),
+        card=run.card(
+            NAME,
             f"Two classifiers (`{config.interaction}`, tuning `{config.tuning}` of "
             f"{bare.backbone}): whether a response depends on an utterance, and whether it still "
             "does given another. The score is equation 1 over the last "
@@ -333,14 +338,14 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     return artifact, results
 
 
-def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
+def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
     """Results: both classifiers beside trivial answers, true against random responses by every
     score; and whether places of utterances find annotated causes better than C_cond does."""
     results: dict[str, Any] = {}
     surest: dict[str, float] = {}
-    for name, (classifier, examples) in asked(metric, valid, seed).items():
+    for name, (classifier, examples) in evaluation_examples(by, valid, seed).items():
         answers = {
-            name: answered(classifier, examples),
+            name: predict(classifier, examples),
             f"{name}, {BY_POSITION}": position_only(examples),
             f"{name}, always positive": always_positive(examples),
         }
@@ -349,8 +354,8 @@ def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> tuple[dic
             surest[key] = measures["auc"]
             figures = [f"{value:.3f}" for value in measures.values()]
             results[f"{key}: AUC / balanced accuracy"] = " / ".join(figures)
-    true = metric.graphs([one.exchange for one in valid.annotations])
-    false = metric.graphs([e for s in valid.sources for e in with_random_responses(s, seed)])
+    true = by.graphs([one.exchange for one in valid.annotations])
+    false = by.graphs([e for s in valid.sources for e in with_random_responses(s, seed)])
     labels = [True] * len(true) + [False] * len(false)
     for name, score in SCORES.items():
         value = auc([score(graph) for graph in true + false], labels)
@@ -358,10 +363,10 @@ def measure(metric: CausalScore, valid: AnnotatedCorpus, seed: int) -> tuple[dic
     return results, surest["C_cond"] < surest[f"C_cond, {BY_POSITION}"]
 
 
-def calibrate(metric: CausalScore, valid: AnnotatedCorpus) -> dict[str, torch.Tensor]:
+def calibrate(by: Classifiers, valid: AnnotatedCorpus) -> dict[str, torch.Tensor]:
     """Quantiles of the scores of held-out human responses and dialogues."""
     groups = [dialogue.exchanges() for dialogue in valid.dialogues.dialogues]
-    graphs = metric.graphs([exchange for group in groups for exchange in group])
+    graphs = by.graphs([exchange for group in groups for exchange in group])
     tables: dict[str, torch.Tensor] = {}
     for name, score in SCORES.items():
         tables |= calibration(np.array([score(graph) for graph in graphs]), groups, f".{name}")

@@ -7,18 +7,20 @@ exchanges; the score is the negative Mahalanobis distance (eq. 3) to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.metrics.base import Column, Level, Score, Scores, scorable
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.gaussian import Gaussian, distances
-from causerie.metrics.trained import TrainedMetric, TrainingRun, calibrated_score, with_context
+from causerie.metrics.trained import TrainedMetric, calibrated_score, with_context
 from causerie.models.artifact import Artifact
 from causerie.options import option
+from causerie.training.config import TrainingConfig
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -47,7 +49,7 @@ class Density(TrainedMetric):
     name: ClassVar[str] = "density"
     summary: ClassVar[str] = "how likely the response is among human responses (DEnsity)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
-    config: ClassVar[type] = DensityConfig
+    config: ClassVar[type[TrainingConfig]] = DensityConfig
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,7 +116,7 @@ class Density(TrainedMetric):
         return calibrated_score(artifact, value, f"dialogue.{self.distance}", explanation)
 
     @classmethod
-    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    def train(cls, engines: Engines, run: TrainingRun) -> Trained:
         from causerie.metrics.density.train import train
 
         return train(engines, run)

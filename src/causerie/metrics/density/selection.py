@@ -17,11 +17,11 @@ from causerie.engines.texts import Texts
 from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Towers
-from causerie.metrics.density.losses import contrastive_loss, selection_loss
-from causerie.training.attacks import corrupt
+from causerie.metrics.density.network import contrastive_loss, selection_loss
 from causerie.training.corpus import Batches, Corpus
+from causerie.training.encoders import FixedVectors, LearnedVectors, Vectors
 from causerie.training.loop import Task
-from causerie.training.vectors import FixedVectors, LearnedVectors, Vectors
+from causerie.training.negatives import corrupt
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class Selection(Task):
             raise CauserieError("a file with one dialogue has no responses of others: leave it out")
         self.extractor, self.config, self.train = extractor, config, train
         self.encoder = extractor.encoder
-        self.module = nn.ModuleDict({"encoder": self.encoder.model, "head": extractor.head})
-        kind = FixedVectors if config.tuning == "frozen" else LearnedVectors
+        parts: dict[str, nn.Module] = {"head": extractor.head}
+        if config.learns_encoder:
+            parts = {"encoder": self.encoder.model, **parts}
+        self.module = nn.ModuleDict(parts)
+        kind = LearnedVectors if config.learns_encoder else FixedVectors
         self.encode: Vectors = kind(self.encoder, config.pooling)
         self.batches = Batches(train, config.batch, config.seed)
         self.valid = valid
@@ -62,7 +65,8 @@ class Selection(Task):
 
     def loss(self, batch: tuple[list[Dialogue], random.Random]) -> Tensor:
         # Dropout is the paper's, for its cross-encoder; two towers see each text once or twice.
-        self.encoder.model.train(self.config.interaction == "cross")
+        cross = self.config.interaction == "cross"
+        self.encoder.model.train(cross and self.config.learns_encoder)
         candidates = self.candidates(*batch)
         features, same = candidates.features, candidates.same
         loss = selection_loss(self.extractor.head.logits(features), same)

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
-from causerie.metrics.density.config import DensityConfig
+from causerie.metrics.density.config import HEAD, DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.trained import (
-    TrainingRun,
-    calibration,
-    card,
-    check_start,
-    corpora,
-    quantiles_of,
-)
-from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.training.attacks import ATTACKS
-from causerie.training.candidates import corpus_items
+from causerie.metrics.trained import calibration, quantiles_of
+from causerie.models.artifact import Artifact
 from causerie.training.corpus import Corpus, sample
-from causerie.training.loop import fit
+from causerie.training.encoders import load_heads, starting_encoder
+from causerie.training.negatives import ATTACKS, corpus_items
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
 
+NAME = "density"
 VALIDATION_EXCHANGES = 1000
 """Ranked at every validation during training."""
 MEASURED_EXCHANGES = 3000
@@ -47,54 +41,32 @@ LIMITS = (
 )
 
 
-def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+def train(engines: Engines, run: TrainingRun) -> Trained:
     """Train the extractor, fit the Gaussian to all true pairs, calibrate on validation data."""
     config: DensityConfig = run.config
-    data, valid = corpora(run)
-    encoder = engines.new_encoder()
-    encoder.input.window = min(encoder.input.window, config.window)
+    data, valid = run.corpora()
     torch.manual_seed(config.seed)
-    encoder.model = config.encoder_tuning.prepare(encoder.model)
+    encoder = starting_encoder(engines, run, NAME, HEAD)
     extractor = EXTRACTORS[config.interaction](encoder, config)
-    start = load_artifact(run.init, "density") if run.init else None
-    if start:
-        begin(extractor, config, start)
+    load_heads(run, NAME, {"head": extractor.head})
     items = corpus_items(valid, VALIDATION_EXCHANGES, config.seed)
     task = SELECTIONS[config.interaction](extractor, config, data, items)
-    progress = fit(
+    progress = run.fit(
         task,
         config.loop(len(task.batches)),
-        run.folder,
-        identity={
-            **asdict(config),
-            "data": data.sha256,
-            "valid": valid.sha256,
-            "backbone": encoder.sha256,
-            "init": start.sha256 if start else None,
-        },
-        resume=run.resume,
-        watch=run.watch,
+        {"data": data.sha256, "valid": valid.sha256, "backbone": encoder.sha256},
     )
     weights = {
         "encoder": config.encoder_tuning.weights(encoder.model),
         "head": extractor.head.state_dict(),
     }
-    selector = Artifact(
-        metric="density",
-        backbone=encoder.name,
-        backbone_sha256=encoder.sha256,
-        options=asdict(config),
-        network={f"{part}.{key}": t for part, state in weights.items() for key, t in state.items()},
-        statistics={},
-        card="",
-        licence=run.licence,
-    )
+    selector = run.artifact(NAME, encoder, config, weights)
     return complete(engines, run, selector, data, valid, progress.best_step)
 
 
 def complete(
     engines: Engines, run: TrainingRun, selector: Artifact, data: Corpus, valid: Corpus, steps: int
-) -> tuple[Artifact, Mapping[str, Any]]:
+) -> Trained:
     """A trained selector with the Gaussian of its features, its calibration and its card."""
     config = DensityConfig(**selector.options)
     items = corpus_items(valid, MEASURED_EXCHANGES, config.seed)
@@ -119,30 +91,18 @@ def complete(
             "random_logit": random_logit(extractor, items),
             **calibrate(extractor, gaussian, valid),
         },
-        card=card(
-            "density",
-            run,
+        card=run.card(
+            NAME,
             f"Response selection (`{config.interaction}`, tuning `{config.tuning}` of "
             f"{selector.backbone}) on {len(data.exchanges):,} exchanges of {len(data):,} "
             f"dialogues, then a Gaussian over the features of {len(human):,} of them. The score "
-            "is minus the square root of the Mahalanobis distance; the percentile says how many "
-            "human responses score no better.",
+            "is the negative Mahalanobis distance; the percentile says how many human responses "
+            "score no better.",
             {**facts, **results},
             LIMITS,
         ),
     )
     return artifact, results
-
-
-def begin(extractor: Extractor, config: DensityConfig, start: Artifact) -> None:
-    """Take the weights of an earlier training; all that gives them their meaning must agree."""
-    shape = ("interaction", "tuning", "rank", "layers", "pooling", "width", "history")
-    check_start(start, config, extractor.encoder, shape)
-    try:
-        config.encoder_tuning.load(extractor.encoder.model, start.part("encoder"))
-        extractor.head.load_state_dict(start.part("head"))
-    except (KeyError, RuntimeError, ValueError) as error:
-        raise damaged("of --init", error) from error
 
 
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from causerie.engines import Engines
-from causerie.engines.language import LM, is_tuned
+from causerie.engines.language import LM, tuned_language_model
 from causerie.engines.turnformat import turn_format
 from causerie.errors import CauserieError
-from causerie.metrics.base import Level, Score
+from causerie.metrics.base import Level, Scores
 from causerie.metrics.followups.hypotheses import OVERALL
 from causerie.metrics.followups.metrics import Cpmi, CpmiSym, Fed, FollowUpMetric
-from causerie.metrics.trained import TrainingRun, card, corpora
+from causerie.models import Kind
 from causerie.models.artifact import Artifact
+from causerie.training.config import TrainingConfig
 from causerie.training.corpus import Corpus, sample
-from causerie.training.language import LanguageConfig, measure, tune
+from causerie.training.language import LanguageConfig, LanguageModelling, measure
+from causerie.training.trainable import Trainable, Trained, TrainingRun
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 METRICS: tuple[type[FollowUpMetric], ...] = (Fed, Cpmi, CpmiSym)
+STOCK = "default-lm"
+"""What is tuned unless `--lm` names another: the default language model before any tuning."""
 MEASURED = 60
 """Held-out exchanges, and dialogues, of people: what their statistics are measured on."""
 
@@ -34,40 +38,37 @@ LIMITS = (
 )
 
 
-class LanguageModel:
+class LanguageModel(Trainable):
     """No metric: what `fed`, `cpmi`, `cpmi-sym`, `relevance` and `perplexity` ask."""
 
-    config: ClassVar[type] = LanguageConfig
-    annotated: ClassVar[bool] = False
-    own_data: ClassVar[bool] = False
+    name: ClassVar[str] = LM
+    config: ClassVar[type[TrainingConfig]] = LanguageConfig
+    backbone: ClassVar[Kind] = "language model"
 
     @classmethod
     def inherited(cls, start: Artifact) -> Mapping[str, Any]:
-        raise CauserieError("a language model is tuned from --lm: leave --init away")
+        raise CauserieError("`train lm` takes --lm, not --init")
 
     @classmethod
-    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    def train(cls, engines: Engines, run: TrainingRun) -> Trained:
         """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
-        if is_tuned(engines.settings.lm):
+        if engines.settings.lm == "default":
+            engines = Engines(replace(engines.settings, lm=STOCK))
+        if tuned_language_model(engines.settings.lm):
             raise CauserieError("--lm is tuned already: start from the model that it was made of")
-        data, valid = corpora(run)
+        data, valid = run.corpora()
         stock = replace(engines.settings, turn_format=None)
         backbone = engines.likelihood.backbone
         own = turn_format(backbone.tokenizer).name
         config: LanguageConfig = replace(run.config, turn_format=run.config.turn_format or own)
-        weights, progress = tune(
-            backbone, config, data, valid, run.folder, resume=run.resume, watch=run.watch
+        torch.manual_seed(config.seed)
+        task = LanguageModelling(backbone, config, data, valid)
+        progress = replace(run, config=config).fit(
+            task,
+            config.loop(len(task.batches)),
+            {"data": data.sha256, "valid": valid.sha256, "backbone": backbone.sha256},
         )
-        artifact = Artifact(
-            metric=LM,
-            backbone=backbone.name,
-            backbone_sha256=backbone.sha256,
-            options=asdict(config),
-            network=weights,
-            statistics={},
-            card="",
-            licence=run.licence,
-        )
+        artifact = run.artifact(LM, backbone, config, {LM: config.tuning.weights(task.module)})
         artifact.save(run.folder / "tuned")  # engines take language models from folders
         tuned = Engines(replace(stock, lm=str(run.folder / "tuned")))
         run.say("measuring on held-out dialogues")
@@ -96,7 +97,7 @@ class LanguageModel:
         return replace(
             artifact,
             statistics=statistics(tuned, valid, config.seed),
-            card=card(LM, run, about, {**facts, **results}, LIMITS),
+            card=run.card(LM, about, {**facts, **results}, LIMITS),
         ), results
 
 
@@ -115,16 +116,16 @@ def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tenso
     turns = sample(exchanges, MEASURED, seed)
     found: dict[str, Tensor] = {}
     for metric in METRICS:
-        made = metric(engines)
-        rows: dict[Level, Sequence[Sequence[Score]]] = {
-            "turn": made.score_exchanges(turns),
-            "dialogue": made.score_dialogues(dialogues),
+        made = metric()
+        rows: dict[Level, Sequence[Scores]] = {
+            "turn": made.score_exchanges(turns, engines),
+            "dialogue": made.score_dialogues(dialogues, engines),
         }
         for level, scores in rows.items():
-            for place, dimension in enumerate(made.dimensions(level)):
+            for place, column in enumerate(made.columns(level)):
                 values = [row[place].value for row in scores]
                 known = [value for value in values if value is not None]
-                if dimension != OVERALL and len(set(known)) > 1:
-                    key = f"{metric.name}.{level}.{dimension}"
+                if column.name != OVERALL and len(set(known)) > 1:
+                    key = f"{metric.name}.{level}.{column.name}"
                     found[key] = torch.tensor([fmean(known), pstdev(known)])
     return found

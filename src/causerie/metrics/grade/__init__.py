@@ -6,16 +6,18 @@ far they are from each other in a commonsense graph. The explanation is that top
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from causerie.dialogue import Exchange
 from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.grade.config import GradeConfig
-from causerie.metrics.trained import EncoderMetric, TrainingRun, calibrated_score, with_context
+from causerie.metrics.trained import MeanMetric, calibrated_score, with_context
 from causerie.models.artifact import Artifact
 from causerie.options import option
+from causerie.training.config import TrainingConfig
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Grade(EncoderMetric):
+class Grade(MeanMetric):
     graph: str | None = option(
         None,
         "folder of the commonsense graph that it was trained with, if that has moved",
@@ -34,7 +36,8 @@ class Grade(EncoderMetric):
     name: ClassVar[str] = "grade"
     summary: ClassVar[str] = "how coherently the response follows, by topics too (GRADE)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
-    config: ClassVar[type] = GradeConfig
+    drawing = "graph"
+    config: ClassVar[type[TrainingConfig]] = GradeConfig
 
     def columns(self, level: Level) -> tuple[Column, ...]:
         return (Column(help=self.summary, range=(0.0, 1.0), calibrated=True),)
@@ -72,7 +75,7 @@ class Grade(EncoderMetric):
         return with_context(exchanges, score)
 
     @classmethod
-    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    def train(cls, engines: Engines, run: TrainingRun) -> Trained:
         from causerie.metrics.grade.train import train
 
         return train(engines, run)

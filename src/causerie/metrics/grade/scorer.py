@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder, EncoderInput, Floats
     from causerie.models.artifact import Artifact
-    from causerie.training.vectors import Vectors
+    from causerie.training.encoders import Vectors
 
 AT_ONCE = 512
 """Exchanges that the network takes at a time, fewer where graphs are large:"""

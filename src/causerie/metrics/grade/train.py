@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,29 +17,24 @@ from causerie.metrics.grade.config import HEAD, GradeConfig
 from causerie.metrics.grade.learning import (
     Example,
     Ranking,
+    RankingTuple,
     accuracy,
+    draw_tuples,
     examples_of,
+    read_tuples,
     scores_of,
     wins,
+    write_tuples,
 )
 from causerie.metrics.grade.scorer import Scorer, open_topics, restore
 from causerie.metrics.grade.topics import Topics
-from causerie.metrics.grade.tuples import RankingTuple, draw_tuples, read_tuples, write_tuples
-from causerie.metrics.trained import (
-    ENCODER,
-    TrainingRun,
-    calibration,
-    card,
-    corpora,
-    shared_encoder,
-    starting_encoder,
-)
-from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.progress import Watch, ignore
+from causerie.metrics.trained import calibration
+from causerie.models.artifact import Artifact
 from causerie.text import words
 from causerie.training.corpus import Corpus
-from causerie.training.loop import LoopState, fit
-from causerie.training.vectors import FixedVectors
+from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
+from causerie.training.loop import LoopState
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +62,6 @@ class Materials:
 
     data: Corpus
     valid: Corpus
-    start: Artifact | None
     encoder: Encoder
     topics: Topics
     vectors: FixedVectors | None
@@ -77,27 +71,20 @@ class Materials:
     """Of the validation data, false responses of both kinds."""
 
 
-def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+def train(engines: Engines, run: TrainingRun) -> Trained:
     """Draw tuples, learn to rank them, calibrate on validation data."""
     materials = prepare(engines, run)
-    config = replace(
-        run.config,
-        graph=lasting_name(run.config.graph),
-        graph_sha256=materials.topics.sha256,
-    )
-    scorer, progress = learn(materials, config, run.folder, resume=run.resume, watch=run.watch)
+    run = replace(run, config=with_graph(run.config, materials.topics))
+    scorer, progress = learn(materials, run)
     return complete(engines, run, materials, scorer, progress.best_step)
 
 
 def prepare(engines: Engines, run: TrainingRun) -> Materials:
     """Read the data, draw the tuples and find their topics."""
     config: GradeConfig = run.config
-    start = load_artifact(run.init) if run.init else None
-    own = start is not None and start.metric == NAME
-    data, valid = corpora(run)
+    data, valid = run.corpora()
     torch.manual_seed(config.seed)
-    settings = (*HEAD, *ENCODER) if own else ENCODER
-    encoder = starting_encoder(engines, config, start, settings)
+    encoder = starting_encoder(engines, run, NAME, HEAD)
     topics = open_topics(config)
     train = draw_once(engines, run, "tuples.jsonl", data, config.negatives, config.tuples)
     measured = draw_once(engines, run, "valid-tuples.jsonl", valid, "both", VALID_TUPLES)
@@ -105,7 +92,6 @@ def prepare(engines: Engines, run: TrainingRun) -> Materials:
     return Materials(
         data,
         valid,
-        start,
         encoder,
         topics,
         None if config.learns_encoder else FixedVectors(encoder, config.pooling),
@@ -141,69 +127,49 @@ def draw_once(
     return tuples
 
 
-def learn(
-    materials: Materials,
-    config: GradeConfig,
-    folder: Path,
-    *,
-    resume: bool = False,
-    watch: Watch = ignore,
-) -> tuple[Scorer, LoopState]:
+def with_graph(config: GradeConfig, topics: Topics) -> GradeConfig:
+    """The configuration with the name and the digest of the graph that is used."""
+    return replace(config, graph=lasting_name(config.graph), graph_sha256=topics.sha256)
+
+
+def learn(materials: Materials, run: TrainingRun) -> tuple[Scorer, LoopState]:
     """Train a network on the materials; the best scorer by validation, and how it came about."""
+    config: GradeConfig = run.config
     torch.manual_seed(config.seed)
     scorer = Scorer(materials.encoder, materials.topics, config)
-    start = materials.start
-    if start is not None and start.metric == NAME:
-        try:
-            scorer.network.load_state_dict(start.part("network"))
-        except RuntimeError as error:
-            raise damaged("of --init", error) from error
+    load_heads(run, NAME, {"network": scorer.network})
     if materials.vectors is not None:
         scorer.vectors = materials.vectors
     task = Ranking(scorer, materials.train, materials.measured)
-    progress = fit(
+    progress = run.fit(
         task,
         config.loop(len(task.batches)),
-        folder,
-        identity={
-            **asdict(config),
+        {
             "data": materials.data.sha256,
             "valid": materials.valid.sha256,
             "backbone": materials.encoder.sha256,
-            "init": start.sha256 if start else None,
         },
-        resume=resume,
-        watch=watch,
     )
     materials.encoder.forget()
     return scorer, progress
 
 
-def uncalibrated(scorer: Scorer, licence: str) -> Artifact:
+def uncalibrated(scorer: Scorer, run: TrainingRun) -> Artifact:
     """The artifact of a scorer, without anything that is measured."""
     config = scorer.config
     parts = {
         "encoder": config.encoder_tuning.weights(scorer.encoder.model),
         "network": scorer.network.state_dict(),
     }
-    return Artifact(
-        metric=NAME,
-        backbone=scorer.encoder.name,
-        backbone_sha256=scorer.encoder.sha256,
-        options=asdict(config),
-        network={f"{part}.{key}": t for part, state in parts.items() for key, t in state.items()},
-        statistics={},
-        card="",
-        licence=licence,
-    )
+    return run.artifact(NAME, scorer.encoder, config, parts)
 
 
 def complete(
     engines: Engines, run: TrainingRun, materials: Materials, scorer: Scorer, steps: int
-) -> tuple[Artifact, Mapping[str, Any]]:
+) -> Trained:
     """The trained scorer with its calibration and its card."""
     config = scorer.config
-    bare = replace(uncalibrated(scorer, run.licence), encoder_of=shared_encoder(run))
+    bare = uncalibrated(scorer, run)
     run.say("measuring on validation data")
     saved = restore(engines, bare)  # the weights as they are saved
     results = measure(engines, saved, materials.measured)
@@ -224,9 +190,8 @@ def complete(
     artifact = replace(
         bare,
         statistics=calibration(human, groups),
-        card=card(
+        card=run.card(
             NAME,
-            run,
             f"Ranking of true above false responses (negatives: {config.negatives}) by {branches}, "
             f"`{config.interaction}`, tuning `{config.tuning}` of {bare.backbone}"
             f"{', left as it was' if config.fixed else ''}. The score is from 0 to 1; the "

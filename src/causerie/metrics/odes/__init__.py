@@ -7,17 +7,18 @@ annotated utterances are private; causerie's are templates that come with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.metrics.base import Column, Level, Score, Scores, scorable
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD
-from causerie.metrics.odes.templates import Utterance
-from causerie.metrics.trained import TrainedMetric, TrainingRun
+from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD, Utterance
+from causerie.metrics.trained import TrainedMetric
 from causerie.models.artifact import Artifact
+from causerie.training.config import TrainingConfig
+from causerie.training.trainable import Source, Trained, TrainingRun
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -31,8 +32,8 @@ class Odes(TrainedMetric):
     name: ClassVar[str] = "odes"
     summary: ClassVar[str] = "signals in a user's utterance: critique, insult, request to stop..."
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "token vectors"})
-    own_data: ClassVar[bool] = True
-    config: ClassVar[type] = OdesConfig
+    learns_from: ClassVar[Source] = "templates"
+    config: ClassVar[type[TrainingConfig]] = OdesConfig
 
     def columns(self, level: Level) -> tuple[Column, ...]:
         return tuple(
@@ -80,7 +81,7 @@ class Odes(TrainedMetric):
         return [_strongest([next(turns) for _ in group]) for group in groups]
 
     @classmethod
-    def train(cls, engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+    def train(cls, engines: Engines, run: TrainingRun) -> Trained:
         from causerie.metrics.odes.train import train
 
         return train(engines, run)

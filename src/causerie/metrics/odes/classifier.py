@@ -14,8 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from causerie.engines.tuning import Tuning
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.signals import CLASSES
-from causerie.metrics.odes.templates import Utterance
+from causerie.metrics.odes.signals import CLASSES, Utterance
 
 if TYPE_CHECKING:
     from causerie.engines import Engines

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causerie.errors import CauserieError
-from causerie.training.config import LoopConfig
-
-_LEAST = {"width": 1, "hidden": 1, "utterances": 1, "folds": 2, "batch": 2}
-"""The least that each can be."""
+from causerie.options import option
+from causerie.training.config import LoopConfig, TrainingConfig
 
 
 @dataclass(frozen=True)
-class OdesConfig:
-    width: int = 128
-    """Patterns of three tokens that are looked for."""
-    hidden: int = 256
-    dropout: float = 0.4
-    utterances: int = 4
-    """Of each template at most."""
-    folds: int = 5
-    """One template in so many is kept for testing."""
-    batch: int = 64
-    epochs: float = 8.0
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.05
-    clip: float = 1.0
-    seed: int = 0
+class OdesConfig(TrainingConfig):
+    width: int = option(128, "patterns of three tokens that are looked for", least=1)
+    hidden: int = option(256, "of the layer below the classes", least=1)
+    dropout: float = option(0.4, "of that layer; half of it of the tokens")
+    utterances: int = option(4, "of each template at most", least=1)
+    folds: int = option(5, "one template in so many is kept for testing", least=2)
+    batch: int = option(64, "utterances per step", least=2)
+    epochs: float = option(8.0, "passes over the utterances")
+    learning_rate: float = option(1e-3, "highest learning rate, after the warm-up")
+    weight_decay: float = option(0.05, "of AdamW", least=0)
 
     def __post_init__(self) -> None:
-        for key, least in _LEAST.items():
-            if getattr(self, key) < least:
-                raise CauserieError(f"{key} is at least {least}, not {getattr(self, key)}")
-        if not (0 <= self.dropout < 1 and self.epochs > 0):
-            raise CauserieError("dropout is from 0 to below 1, epochs above 0")
+        super().__post_init__()
+        if not 0 <= self.dropout < 1:
+            raise CauserieError(f"dropout is from 0 to below 1, not {self.dropout}")
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
-        steps = max(1, round(self.epochs * batches_per_epoch))
-        return LoopConfig(
-            steps=steps,
-            learning_rate=self.learning_rate,
-            warmup_steps=0,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-            # once, at the end: weights chosen by the tested templates would flatter them
-            validate_every=steps,
-            seed=self.seed,
-        )
+        loop = super().loop(batches_per_epoch)
+        # once, at the end: weights chosen by the tested templates would flatter them
+        return replace(loop, validate_every=loop.steps)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,27 +16,27 @@ from torch.nn import functional
 from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes.classifier import Classifier, Reading, SignalHead, read, restore
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.signals import CLASSES, THRESHOLD
-from causerie.metrics.odes.templates import Utterance, fingerprint, shipped
-from causerie.metrics.trained import TrainingRun, card
-from causerie.models.artifact import Artifact
+from causerie.metrics.odes.signals import CLASSES, THRESHOLD, Utterance, fingerprint, shipped
 from causerie.text import words
 from causerie.training.corpus import EpochBatches
-from causerie.training.loop import Task, fit
+from causerie.training.encoders import check_start, load_heads
+from causerie.training.loop import Task
+from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
 
+NAME = "odes"
+HEAD = ("width", "hidden")
+"""Settings that must agree for the weights of --init to fit."""
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
     "Learned mostly from templates: docs/ratings-results.md says how it fares with real users.",
     "The shape of the network was chosen by these templates, which flatters it a little.",
     "It judges one utterance and the turn before it; what was said earlier is not seen.",
 )
-
-
 EVERYTHING = frozenset(CLASSES)
 
 
@@ -138,7 +138,7 @@ def measure(classifier: Classifier, some: Sequence[Example]) -> NDArray[np.float
     return f1_scores(said & judged_of(some), labels_of(some))
 
 
-def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, Any]]:
+def train(engines: Engines, run: TrainingRun) -> Trained:
     """Train on the templates and on the run's own utterances; F1 on templates kept apart."""
     config: OdesConfig = run.config
     own = own_examples(run)
@@ -146,27 +146,18 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
     encoder = engines.encoder
     torch.manual_seed(config.seed)
     classifier = Classifier(encoder, config)
+    if start := run.own_start(NAME):
+        check_start(start, config, encoder, HEAD)
+        load_heads(run, NAME, {"head": classifier.head})
     run.say(f"reading {len(learned):,} utterances")
     task = Recognition(classifier, learned, tested)
     digest = hashlib.sha256(repr([learned, tested]).encode()).hexdigest()
-    fit(
+    run.fit(
         task,
         config.loop(len(task.batches)),
-        run.folder,
-        identity={**asdict(config), "examples": digest, "backbone": encoder.sha256},
-        resume=run.resume,
-        watch=run.watch,
+        {"examples": digest, "backbone": encoder.sha256},
     )
-    bare = Artifact(
-        metric="odes",
-        backbone=encoder.name,
-        backbone_sha256=encoder.sha256,
-        options=asdict(config),
-        network={f"head.{key}": t for key, t in classifier.head.state_dict().items()},
-        statistics={},
-        card="",
-        licence=run.licence,
-    )
+    bare = run.artifact(NAME, encoder, config, {"head": classifier.head.state_dict()})
     scores = measure(restore(engines, bare), tested)  # the weights as they are saved
     results = {f"F1 of {name}": f"{f1:.3f}" for name, f1 in zip(CLASSES, scores, strict=True)}
     results["macro F1 on held-out templates"] = f"{np.nanmean(scores):.3f}"
@@ -181,8 +172,8 @@ def train(engines: Engines, run: TrainingRun) -> tuple[Artifact, Mapping[str, An
         f"templates in `metrics/odes/utterances.txt`{_more(own)}; one template in "
         f"{config.folds} was kept for testing."
     )
-    text = card(
-        "odes", run, about, {**facts, **results}, LIMITS, held_out=f"one template in {config.folds}"
+    text = run.card(
+        NAME, about, {**facts, **results}, LIMITS, held_out=f"one template in {config.folds}"
     )
     return replace(bare, card=text), results
 
