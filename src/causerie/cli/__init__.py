@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated
@@ -58,6 +59,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; what a user can mend is one sentence and exit status 2."""
+    # Threads that wait for each other by spinning collapse where other programs want the cores,
+    # too; torch reads this when it is imported. It changes no number.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if hasattr(signal, "SIGPIPE"):  # whoever reads our output may have seen enough
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
