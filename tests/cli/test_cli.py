@@ -1,4 +1,4 @@
-"""The commands as a user runs them: real processes, exit statuses, no tracebacks."""
+"""The commands as a user runs them: processes and pipes, exit statuses, no tracebacks."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from causerie import evaluate, read
 from causerie.io import read_table
+from terminal import ended_by, run_causerie
 
 COMMAND = [sys.executable, "-m", "causerie"]
 
 
-def causerie(
-    *words: object, stdin: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def causerie(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         input=stdin,
         capture_output=True,
         text=True,
-        env={**os.environ, **environment},
         check=False,
     )
 
@@ -44,25 +41,23 @@ def conversations(tmp_path: Path) -> Path:
     return path
 
 
-def test_help_is_quick_and_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy() -> None:
     probe = (
-        "import sys, time; start = time.process_time()\n"
+        "import sys\n"
         "from causerie.cli import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'transformers', 'pyarrow', 'scipy', 'numpy'} & set(sys.modules)\n"
-        "print(heavy, file=sys.stderr); print(time.process_time() - start, file=sys.stderr)"
+        "print(heavy, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert "score" in done.stdout
-    heavy, seconds = done.stderr.strip().splitlines()[-2:]
-    assert heavy == "set()"
-    assert float(seconds) < 0.5
+    assert done.stderr.strip() == "set()"
 
 
 @pytest.mark.parametrize("command", ["score", "compare", "metrics", "models", "bench"])
 def test_every_command_has_help(command: str) -> None:
-    done = causerie(command, "--help")
+    done = run_causerie(command, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
@@ -98,7 +93,7 @@ def test_standard_input_to_standard_output(conversations: Path) -> None:
 
 def test_speaker_limit_and_level(conversations: Path) -> None:
     def rows(*options: str) -> list[dict[str, object]]:
-        done = causerie("score", conversations, "--metrics", "length", "--out", "-", *options)
+        done = run_causerie("score", conversations, "--metrics", "length", "--out", "-", *options)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     assert [(r["dialogue_id"], r["turn"]) for r in rows("--speaker", "B")] == [("a", 1), ("b", 1)]
@@ -110,7 +105,7 @@ def test_speaker_limit_and_level(conversations: Path) -> None:
 
 
 def test_explain_says_why_unscored(conversations: Path) -> None:
-    done = causerie("score", conversations, "--metrics", "bleu", "--explain", "--out", "-")
+    done = run_causerie("score", conversations, "--metrics", "bleu", "--explain", "--out", "-")
     assert json.loads(done.stdout.splitlines()[0])["explanation"] == {
         "bleu": {"unscored": "no reference"}
     }
@@ -148,21 +143,12 @@ NOTHING_CAN_BE_DONE = {
 
 @pytest.mark.parametrize("case", NOTHING_CAN_BE_DONE)
 def test_what_cannot_be_done_is_one_sentence(
-    case: str, conversations: Path, tmp_path: Path
+    case: str, conversations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options, expected = NOTHING_CAN_BE_DONE[case]
-    done = subprocess.run(
-        [
-            *COMMAND,
-            "score",
-            str(conversations),
-            *(options if "--metrics" in options else ["--metrics", "length", *options]),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    monkeypatch.chdir(tmp_path)
+    metrics = [] if "--metrics" in options else ["--metrics", "length"]
+    done = run_causerie("score", conversations, *metrics, *options)
     assert done.returncode == 2, done.stderr
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
@@ -178,14 +164,14 @@ def test_missing_and_hopeless_files(tmp_path: Path) -> None:
         path = tmp_path / name
         if content is not None:
             path.write_text(content)
-        done = causerie("score", path, "--metrics", "length")
+        done = run_causerie("score", path, "--metrics", "length")
         assert done.returncode == 2, (name, done.stderr)
         assert expected in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_no_weights_and_no_network(conversations: Path, tmp_path: Path) -> None:
-    done = causerie(
+    done = run_causerie(
         "score", conversations, "--metrics", "cosine", "--offline", "--models-dir", tmp_path / "m"
     )
     assert done.returncode == 2
@@ -195,7 +181,7 @@ def test_no_weights_and_no_network(conversations: Path, tmp_path: Path) -> None:
 
 @pytest.mark.default_models
 def test_tampered_weights(conversations: Path, tmp_path: Path, default_models: object) -> None:
-    folder = Path(causerie("models", "path", "all-MiniLM-L6-v2").stdout.strip())
+    folder = Path(run_causerie("models", "path", "all-MiniLM-L6-v2").stdout.strip())
     copy = tmp_path / "models" / folder.name
     copy.mkdir(parents=True)
     for file in folder.rglob("*"):
@@ -207,7 +193,7 @@ def test_tampered_weights(conversations: Path, tmp_path: Path, default_models: o
     data = bytearray(weights.read_bytes())
     data[len(data) // 2] ^= 1
     weights.write_bytes(data)
-    done = causerie(
+    done = run_causerie(
         "score",
         conversations,
         "--metrics",
@@ -225,10 +211,10 @@ def test_tampered_weights(conversations: Path, tmp_path: Path, default_models: o
 def test_what_had_nothing_to_score_is_said(tmp_path: Path) -> None:
     path = tmp_path / "short.jsonl"
     path.write_text(dialogue("a", "alone") + "\n" + dialogue("b", "hm", "oh") + "\n")
-    done = causerie("score", path, "--metrics", "length")
+    done = run_causerie("score", path, "--metrics", "length")
     assert done.returncode == 0
     assert "1 dialogues had no response to score" in done.stderr
-    done = causerie("score", path, "--metrics", "length", "--speaker", "C")
+    done = run_causerie("score", path, "--metrics", "length", "--speaker", "C")
     assert done.returncode == 2
     assert "no response by C, the speakers are A, B" in done.stderr
 
@@ -236,7 +222,7 @@ def test_what_had_nothing_to_score_is_said(tmp_path: Path) -> None:
 def test_rows_of_context_and_response_are_no_dialogues(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("context,response\nhi there,hello\n")
-    done = causerie("score", path, "--metrics", "length", "--level", "dialogue")
+    done = run_causerie("score", path, "--metrics", "length", "--level", "dialogue")
     assert done.returncode == 2
     assert "leave --level dialogue out" in done.stderr
 
@@ -256,36 +242,26 @@ def test_pipes_in_and_out(conversations: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
 def test_interrupted_runs_say_how_to_go_on(tmp_path: Path) -> None:
     path, out = tmp_path / "many.jsonl", tmp_path / "out.jsonl"
-    path.write_text("".join(dialogue(str(i), "hi there", "oh, hi") + "\n" for i in range(100_000)))
-    command = [*COMMAND, "score", str(path), "-m", "length,overlap", "--out", str(out)]
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a shell's background jobs, and so these tests in one, have the signal ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    checkpoint = tmp_path / "out.jsonl.partial" / "checkpoint.json"
-    while not checkpoint.exists() and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130, said
-    assert "the same command goes on" in said
-    assert "Traceback" not in said
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    path.write_text("".join(dialogue(str(i), "hi there", "oh, hi") + "\n" for i in range(5_000)))
+    words = ["score", path, "-m", "length,overlap", "--out", out]
+    done = ended_by(signal.SIGINT, words, touched=tmp_path / "out.jsonl.partial", times=10)
+    assert done.returncode == 130, done.stderr
+    assert "the same command goes on" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = causerie(*words)
+    assert done.returncode == 0
     assert "continuing an interrupted run" in done.stderr
-    assert out.read_bytes().count(b"\n") == 100_000
+    assert out.read_bytes().count(b"\n") == 5_000
 
 
 def test_report_page(conversations: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    done = causerie("score", conversations, "--metrics", "length,overlap", "--report", page)
+    done = run_causerie("score", conversations, "--metrics", "length,overlap", "--report", page)
     assert done.returncode == 0, done.stderr
     assert "tea please" in page.read_text()
 
 
 def test_metrics_lists_every_metric() -> None:
-    done = causerie("metrics")
+    done = run_causerie("metrics")
     for name in ("bleu", "cosine", "perplexity", "overlap"):
         assert name in done.stdout

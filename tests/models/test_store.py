@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from causerie.errors import CauserieError
 from causerie.models import Store
 from causerie.models.hashing import sha256
 from models.shelf import FILES, Shelf, digest, wheel_source
+from terminal import ended_by
 
 
 @pytest.fixture
@@ -228,17 +230,32 @@ def test_a_pull_killed_at_any_moment_leaves_nothing_half_done(store: Store, shel
     shelf.stock("small-weights", files)
     shelf.register(wheel_source("small-weights"), files=files)
     store = Store(store.folder, registry=shelf.registry)
-    interrupted = 0
-    for delay in (0.0, 0.1, 0.3, 0.6, 0.9, 1.2):
-        pull = start_pull(store, shelf)
-        while not (store.folder / ".small.partial").exists() and pull.poll() is None:
-            time.sleep(0.005)
-        time.sleep(delay)
-        pull.kill()
-        interrupted += pull.wait() == -signal.SIGKILL
+    moments = 0
+    for moments in count():
+        done = ended_by(
+            signal.SIGKILL,
+            [store.folder, shelf.registry],
+            touched=store.folder / ".small.partial",
+            times=2**moments,
+            code=PULL,
+        )
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
         if store.has("small"):
             store.verify("small")
-            break
-    assert interrupted
-    assert start_pull(store, shelf).wait(timeout=600) == 0
+    assert moments > 2
     assert contents(store.folder) == {f"small/{name}": data for name, data in files.items()}
+
+
+@pytest.mark.slow
+def test_what_a_killed_pull_started_harms_no_later_one(store: Store, shelf: Shelf) -> None:
+    """The download goes on without it for a while, wherever the moment finds it."""
+    pull = start_pull(store, shelf)
+    while not (store.folder / ".small.partial").exists() and pull.poll() is None:
+        time.sleep(0.005)
+    time.sleep(0.3)
+    pull.kill()
+    pull.wait()
+    assert start_pull(store, shelf).wait(timeout=600) == 0
+    assert contents(store.folder) == {f"small/{name}": data for name, data in FILES.items()}

@@ -40,9 +40,9 @@ from annotated_talks import write_annotations, write_dialogues
 
 FROZEN = CausalScoreConfig(
     interaction="towers", tuning="frozen", pooling="mean", width=32, dropout=0.0, history=5,
-    rounds=2, curve=2, batch=32, epochs=20, learning_rate=3e-3, exchanges=1,
+    rounds=2, curve=2, batch=32, epochs=10, learning_rate=6e-3, exchanges=1,
 )  # fmt: skip
-ADAPTER = replace(FROZEN, tuning="adapter", rank=2, epochs=10, rounds=0, curve=0)
+ADAPTER = replace(FROZEN, tuning="adapter", rank=2, epochs=5, rounds=0, curve=0)
 CROSS = replace(
     ADAPTER, interaction="cross", tuning="full", epochs=1, learning_rate=1e-3, exchanges=1
 )
@@ -379,7 +379,7 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
 
 def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
     settings = "interaction=towers tuning=frozen pooling=mean width=16 dropout=0.0 history=5"
-    settings += " batch=16 epochs=6 learning_rate=1e-2 rounds=2 curve=2 exchanges=2 confidence=0.5"
+    settings += " batch=16 epochs=3 learning_rate=1e-2 rounds=1 curve=2 exchanges=2 confidence=0.5"
     sets = [word for setting in settings.split() for word in ("--set", setting)]
     words = ["train", "causalscore", "--offline", "--threads", "1"]
     words += ["--encoder", str(tiny_bert), *sets]

@@ -42,7 +42,7 @@ TOWERS = DensityConfig(
 UNIT = replace(TOWERS, unit=True)
 COSINE = replace(TOWERS, interaction="cosine", contrastive=0.0)
 CROSS = DensityConfig(
-    pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=6, learning_rate=2e-3,
+    pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=1, learning_rate=2e-3,
     warmup_steps=10, validate_every=30, contrastive=0.2,
 )  # fmt: skip
 CONFIGS = {"towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
@@ -125,9 +125,9 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     task = SELECTIONS[config.interaction](
         extractor, config, held_out, ranking_items(held_out.exchanges[:9], 0)
     )
-    optimizer = torch.optim.AdamW(task.module.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(task.module.parameters(), lr=2e-3)
     losses = []
-    for _ in range(50):
+    for _ in range(25):
         loss = task.loss(task.batch(0))
         optimizer.zero_grad()
         loss.backward()
