@@ -29,7 +29,7 @@ class Shout(Metric):
 """
 
 OWN = {
-    "bertscore": {"encoder", "references"},
+    "bertscore": {"encoder", "token vectors", "references"},
     "bleu": {"references"},
     "causalscore": {"encoder"},
     "cosine": {"encoder"},
@@ -42,7 +42,7 @@ OWN = {
     "grade": {"encoder"},
     "length": set(),
     "meteor": {"references"},
-    "odes": {"encoder"},
+    "odes": {"encoder", "token vectors"},
     "overlap": set(),
     "rouge": {"references"},
     "turns": set(),
