@@ -39,6 +39,7 @@ from causerie.stats.correlation import (
     system_level,
 )
 from causerie.stats.estimate import Estimate, FloatArray, IntArray, means, unit_of
+from causerie.stats.ranking import Ranking, rank_of_true, ranking_estimates, wins
 from causerie.stats.resampling import (
     ClusteredRatio,
     ClusterStatistic,
@@ -77,6 +78,7 @@ __all__ = [
     "IntArray",
     "PairTests",
     "PairwiseAccuracy",
+    "Ranking",
     "Votes",
     "accuracy_of_clusters",
     "auc",
@@ -110,6 +112,8 @@ __all__ = [
     "permutations_for",
     "point_biserial",
     "rank_clusters",
+    "rank_of_true",
+    "ranking_estimates",
     "soft_pairwise_accuracy",
     "spearman",
     "split_half",
@@ -118,5 +122,6 @@ __all__ = [
     "vote_codes",
     "voting_points",
     "win_share",
+    "wins",
     "with_intervals",
 ]
