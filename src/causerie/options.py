@@ -30,9 +30,7 @@ _NAMES: dict[Any, str] = {
 }
 
 
-def option(
-    default: Any, help: str, *, file: bool = False, least: float | None = None
-) -> Any:
+def option(default: Any, help: str, *, file: bool = False, least: float | None = None) -> Any:
     """A field with a sentence about it.
 
     `file` marks the name of a file or folder, `least` is the lowest value that a number can have.

@@ -94,6 +94,7 @@ def test_what_may_be_packed(make: Make, architecture: Architecture, longest: int
 @settings(max_examples=15)
 @given(tree=trees(longest=12, nodes=12), budget=st.integers(1, 60))
 @pytest.mark.parametrize("architecture", [MISTRAL, GEMMA, NEO, MPT, BLOOM], ids=lambda a: a[0])
+@pytest.mark.filterwarnings("ignore:.*scored separately")
 def test_equals_one_by_one(make: Make, architecture: Architecture, tree: Tree, budget: int) -> None:
     network = make(architecture)
     engine = Likelihood(network, budget=budget)

@@ -112,7 +112,7 @@ def _with_engine_options(
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in ((name, _ENGINE_OPTIONS[name]) for name in names)
     ]
-    del with_settings.__wrapped__ # typer would look behind it
+    del with_settings.__wrapped__  # typer would look behind it
     with_settings.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     with_settings.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return with_settings
