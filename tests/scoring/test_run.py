@@ -281,10 +281,12 @@ def test_killed_at_any_moment_and_resumed(tmp_path: Path) -> None:
     moments = 0
     for moments in count(1):
         done = ended_by(signal.SIGKILL, [*words, out], touched=out, times=3 * moments - 2)
-        if done.returncode == 0:
+        if done.returncode != -signal.SIGKILL:
             break
-        assert done.returncode == -signal.SIGKILL, done.stderr
+    # If the last one was killed while it cleared up, there was nothing left to do.
+    assert done.returncode == 0 or "exists already" in done.stderr
     assert moments > 3
+    assert not out.with_name("broken.jsonl.partial").exists()
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
