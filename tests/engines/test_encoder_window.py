@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causerie.engines import counted_cuts
 from causerie.engines.encoder import Encoder, EncoderInput
 from causerie.models import Store, load_backbone
 
@@ -39,16 +40,16 @@ def turn(letter: str, tokens: int) -> str:
 
 def parts(encoder: Encoder, segments: EncoderInput) -> tuple[list[str], bool]:
     """The text of each segment that the network sees, and whether that was counted as cut."""
-    before = encoder.truncation.truncated
-    seen = encoder.truncation.inputs
-    (row,) = encoder.input.rows([segments])
-    assert encoder.truncation.inputs == seen + 1
+    with counted_cuts() as cuts:
+        (row,) = encoder.input.rows([segments])
+    cut, seen = cuts["encoder"]
+    assert seen == 1
     assert len(row) <= WINDOW
     tokens = encoder.input.tokenizer.convert_ids_to_tokens(row.ids.tolist())
     assert tokens[0] == "[CLS]"
     assert tokens[-1] == "[SEP]"
     texts = " ".join(tokens[1:-1]).split("[SEP]")
-    return [text.strip() for text in texts], encoder.truncation.truncated == before + 1
+    return [text.strip() for text in texts], cut == 1
 
 
 def test_what_fits_is_not_cut(encoder: Encoder) -> None:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Turn
+from causerie.engines import Engines, counted_cuts
 from causerie.engines.dialoguetree import DialogueTree
 from causerie.engines.likelihood import Likelihood
 from causerie.engines.settings import Settings
 from causerie.engines.tree import Segment, Tree
 from causerie.errors import CauserieError
-from causerie.models import Store
 from engines.oracle import VOCABULARY, Network, agrees, load, one_by_one, path_of, seen, trees
 
 some = settings(max_examples=40)
@@ -94,11 +94,12 @@ def test_a_long_conversation_is_cut_by_whole_turns_and_counted(network):
     for segment in random_segments(0, [11] * (3 * network.window // 11)):
         node = tree.add(node, segment)
         nodes.append(node)
-    scores = engine.score(tree, segments=nodes, paths=[nodes[-1]])
+    with counted_cuts() as cuts:
+        scores = engine.score(tree, segments=nodes, paths=[nodes[-1]])
     lengths = [len(seen(tree.prefix, path_of(tree, n), network.window)) for n in nodes]
     whole = [length == i + 1 for i, length in enumerate(lengths)]
-    assert engine.truncation.inputs == len(nodes)
-    assert engine.truncation.truncated == whole.count(False) > 0
+    assert cuts["language model"] == (whole.count(False), len(nodes))
+    assert whole.count(False) > 0
     for node in nodes[:: len(nodes) // 9]:
         agrees(scores.segment(node), one_by_one(network, tree.prefix, path_of(tree, node))[-1])
     # Work stays shared: far less than a window per turn.
@@ -111,12 +112,13 @@ def test_a_turn_longer_than_the_window_keeps_its_beginning(network):
     long, reply = random_segments(1, [5 * network.window, 9])
     monologue = tree.add(tree.ROOT, long)
     answer = tree.add(monologue, reply)
-    scores = engine.score(tree, segments=[monologue, answer])
+    with counted_cuts() as cuts:
+        scores = engine.score(tree, segments=[monologue, answer])
     assert scores.segment(monologue).count == network.window - 1
     assert scores.segment(answer).count == 9
     for node in (monologue, answer):
         agrees(scores.segment(node), one_by_one(network, tree.prefix, path_of(tree, node))[-1])
-    assert (engine.truncation.inputs, engine.truncation.truncated) == (2, 2)
+    assert cuts["language model"] == (2, 2)
 
 
 def test_what_is_known_is_not_computed_again(network):
@@ -149,8 +151,10 @@ def test_the_first_token_of_all_is_neither_scored_nor_counted(network):
 
 def test_nothing_asked(network):
     engine = Likelihood(network)
-    engine.score(Tree((1,)))
-    assert engine.tokens_computed == engine.truncation.inputs == 0
+    with counted_cuts() as cuts:
+        engine.score(Tree((1,)))
+    assert engine.tokens_computed == 0
+    assert cuts == {}
 
 
 def test_an_equal_segment_is_the_same_node():
@@ -185,10 +189,11 @@ def test_a_prefix_that_fills_the_window_is_an_error(network):
 
 
 def test_loads_what_the_settings_say(tiny_llama):
-    engine = Likelihood.load(Store(), Settings(lm=str(tiny_llama), turn_format="eos"))
-    assert engine.format.name == "eos"
-    assert ",eos," in engine.signature
-    assert engine.backbone.sha256[:12] in engine.signature
+    engines = Engines(Settings(lm=str(tiny_llama), turn_format="eos"))
+    signature = engines.signature("language model")
+    assert engines.likelihood.format.name == "eos"
+    assert ",eos," in signature
+    assert engines.likelihood.backbone.sha256[:12] in signature
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import torch
 
 from causerie import CauserieError, Dialogue, Engines, Settings, Turn
 from causerie.dialogue import Exchange
+from causerie.engines import counted_cuts
 
 TALK = Dialogue(
     "d",
@@ -57,12 +58,11 @@ def test_batches_equal_one_by_one(engines: Engines, tiny_ranker: Path) -> None:
 def test_the_oldest_turns_give_way(engines: Engines, tiny_ranker: Path) -> None:
     long = Dialogue("d", (Turn("user", "music " * 200), *TALK.turns))
     ranker = engines.ranker(str(tiny_ranker))
-    before = engines.truncation()["ranker"]
-    (found,) = ranker.score([Exchange(long, 4)])
-    (short,) = ranker.score([Exchange(TALK, 3)])
+    with counted_cuts() as cuts:
+        (found,) = ranker.score([Exchange(long, 4)])
+        (short,) = ranker.score([Exchange(TALK, 3)])
     assert found == pytest.approx(short, rel=1e-4)
-    after = engines.truncation()["ranker"]
-    assert (after[0] - before[0], after[1] - before[1]) == (1, 2)
+    assert cuts["ranker"] == (1, 2)
 
 
 def test_other_networks_are_refused(engines: Engines, tiny_gpt2: Path) -> None:

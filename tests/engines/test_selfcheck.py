@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,7 @@ def test_what_may_be_packed(make: Make, architecture: Architecture, longest: int
 @settings(max_examples=15)
 @given(tree=trees(longest=12, nodes=12), budget=st.integers(1, 60))
 @pytest.mark.parametrize("architecture", [MISTRAL, GEMMA, NEO, MPT, BLOOM], ids=lambda a: a[0])
+@pytest.mark.filterwarnings("ignore:.*scored separately")
 def test_equals_one_by_one(make: Make, architecture: Architecture, tree: Tree, budget: int) -> None:
     network = make(architecture)
     engine = Likelihood(network, budget=budget)
@@ -110,42 +112,43 @@ def conversation(lengths: list[int]) -> tuple[Tree, list[int]]:
     return tree, nodes[1:]
 
 
-def test_it_says_so_once_where_nothing_can_be_packed(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
-    engine = Likelihood(make(BLOOM))
+def test_it_says_so_once_where_nothing_can_be_packed(make: Make) -> None:
     tree, nodes = conversation([5, 6, 7])
-    engine.score(tree, segments=nodes)
-    assert capsys.readouterr().err == (
-        "causerie: Bloom cannot be used with packed passes: "
-        "every text is scored separately, which is slower\n"
-    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        engine = Likelihood(make(BLOOM))
+        engine.score(tree, segments=nodes)
+    assert [str(one.message) for one in told] == [
+        "Bloom cannot be used with packed passes: every text is scored separately, which is slower"
+    ]
     # One sequence holds all three; its last token is only predicted.
     assert engine.tokens_computed == 1 + 5 + 6 + 7 - 1
 
 
-def test_short_texts_are_packed_where_layers_look_back_only_so_far(
-    make: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_short_texts_are_packed_where_layers_look_back_only_so_far(make: Make) -> None:
     engine = Likelihood(make(MISTRAL))
     tree = Tree((1,))
     short = [tree.add(tree.ROOT, Segment.of((2, 3, n, 5))) for n in range(6)]
-    engine.score(tree, segments=short)
-    assert capsys.readouterr().err == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine.score(tree, segments=short)
     assert engine.tokens_computed == 1 + 2 + 6
-    for lengths in ([5, 6], [9, 9]):
-        tree, nodes = conversation(lengths)
-        engine.score(tree, segments=nodes)
-    assert capsys.readouterr().err == (
-        f"causerie: Mistral looks back only {NEAR} tokens in some layers: "
-        "long texts are scored separately, which is slower\n"
-    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for lengths in ([5, 6], [9, 9]):
+            tree, nodes = conversation(lengths)
+            engine.score(tree, segments=nodes)
+    assert [str(one.message) for one in told] == [
+        f"Mistral looks back only {NEAR} tokens in some layers: "
+        "long texts are scored separately, which is slower"
+    ]
 
 
-def test_llama_says_nothing(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_llama_says_nothing(make: Make) -> None:
     tree, nodes = conversation([5, 6, 7])
-    Likelihood(make(LLAMA)).score(tree, segments=nodes)
-    assert capsys.readouterr().err == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Likelihood(make(LLAMA)).score(tree, segments=nodes)
 
 
 def test_a_network_that_looks_ahead_is_refused(make: Make) -> None:

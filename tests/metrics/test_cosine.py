@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
+from causerie.metrics.cosine import Cosine
 from causerie.models import Store
+from causerie.scoring.scorer import load
 
 
 def dialogue(*texts: str) -> Dialogue:
@@ -32,8 +33,8 @@ def test_last_two_turns_against_the_response(tiny_bert: Path) -> None:
     )
     model.eval()
     talk = dialogue("Hello!", "Do you like music?", "I like pizza.", "Pizza!")
-    engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
-    found = [row["cosine"].value for row in causerie.load("cosine", engines).score(talk)]
+    settings = Settings(encoder=str(tiny_bert), device="cpu")
+    found = [row["cosine"].value for row in load("cosine", settings).score(talk)]
     contexts = ["Hello!", "Hello! Do you like music?", "Do you like music? I like pizza."]
     expected = [
         torch.cosine_similarity(
@@ -43,7 +44,8 @@ def test_last_two_turns_against_the_response(tiny_bert: Path) -> None:
     ]
     assert found == pytest.approx(expected, rel=1e-4)
     alone = Exchange(talk, 0)
-    assert causerie.load("cosine", engines).score(alone)["cosine"].reason == "no context"
+    ((score,),) = Cosine().score_exchanges([alone], Engines(settings))
+    assert score.reason == "no context"
 
 
 @pytest.mark.default_models
@@ -58,7 +60,7 @@ def test_last_two_turns_against_the_response(tiny_bert: Path) -> None:
 def test_relevant_responses_score_higher(
     default_models: Store, context: str, relevant: str, irrelevant: str
 ) -> None:
-    metric = causerie.load("cosine", Engines(Settings(models_dir=default_models.folder)))
+    metric = load("cosine", Settings(models_dir=default_models.folder))
     talks = [dialogue(context, relevant), dialogue(context, irrelevant)]
     good, bad = (metric.score(talk)[0]["cosine"].value for talk in talks)
     assert good > bad + 0.1

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.engines import Engines, Settings
+from causerie.engines import Engines, Settings, counted_cuts
 from causerie.metrics.likelihood import Perplexity, Relevance
 
 DIALOGUES = (
@@ -62,17 +62,17 @@ def expected(engines: Engines, exchange: Exchange, context: tuple[Turn, ...]) ->
 
 def test_perplexity(engines):
     for exchange, (score,) in zip(
-        EXCHANGES, Perplexity(engines).score_exchanges(EXCHANGES), strict=True
+        EXCHANGES, Perplexity().score_exchanges(EXCHANGES, engines), strict=True
     ):
         wanted = math.exp(-expected(engines, exchange, exchange.context))
         assert score.value == pytest.approx(wanted, rel=1e-3)
 
 
 def test_relevance(engines):
-    metric = Relevance(engines)
-    assert metric.columns("turn") == ("relevance.likelihood", "relevance.gain")
+    metric = Relevance()
+    assert [column.name for column in metric.columns("turn")] == ["likelihood", "gain"]
     for exchange, (likelihood, gain) in zip(
-        EXCHANGES, metric.score_exchanges(EXCHANGES), strict=True
+        EXCHANGES, metric.score_exchanges(EXCHANGES, engines), strict=True
     ):
         given = expected(engines, exchange, exchange.context)
         assert likelihood.value == pytest.approx(given, rel=1e-4)
@@ -82,26 +82,26 @@ def test_relevance(engines):
 
 @pytest.mark.parametrize("metric", [Perplexity, Relevance])
 def test_scores_do_not_depend_on_the_batch(tiny_llama, metric):
-    whole = metric(Engines(Settings(lm=str(tiny_llama)))).score_exchanges(EXCHANGES)
-    fresh = metric(Engines(Settings(lm=str(tiny_llama))))
+    whole = metric().score_exchanges(EXCHANGES, Engines(Settings(lm=str(tiny_llama))))
+    fresh = Engines(Settings(lm=str(tiny_llama)))
     for exchange, row in reversed(list(zip(EXCHANGES, whole, strict=True))):
-        [by_itself] = fresh.score_exchanges([exchange])
+        [by_itself] = metric().score_exchanges([exchange], fresh)
         for one, other in zip(by_itself, row, strict=True):
             assert one.value == pytest.approx(other.value, rel=1e-4, abs=1e-5)
 
 
 def test_a_response_without_context_gains_nothing(engines):
     opening = Exchange(DIALOGUES[0], 0)
-    [(likelihood, gain)] = Relevance(engines).score_exchanges([opening])
+    [(likelihood, gain)] = Relevance().score_exchanges([opening], engines)
     assert likelihood.value == pytest.approx(expected(engines, opening, ()), rel=1e-4)
     assert gain.value == 0.0
-    [(perplexity,)] = Perplexity(engines).score_exchanges([opening])
+    [(perplexity,)] = Perplexity().score_exchanges([opening], engines)
     assert perplexity.value == pytest.approx(math.exp(-likelihood.value))
 
 
 def test_no_exchanges(engines):
-    assert Perplexity(engines).score_exchanges([]) == []
-    assert Relevance(engines).score_exchanges([]) == []
+    assert Perplexity().score_exchanges([], engines) == []
+    assert Relevance().score_exchanges([], engines) == []
 
 
 def test_nothing_to_score_is_unscored(tiny_gpt2):
@@ -109,37 +109,38 @@ def test_nothing_to_score_is_unscored(tiny_gpt2):
     # The prefix gone and the turn one token long: nothing comes before it.
     exchange = Exchange(Dialogue("d", (Turn("a", ""),)), 0)
     engines.likelihood.format = replace(engines.likelihood.format, prefix=())
-    for metric in (Perplexity(engines), Relevance(engines)):
-        [scores] = metric.score_exchanges([exchange])
+    for metric in (Perplexity(), Relevance()):
+        [scores] = metric.score_exchanges([exchange], engines)
         assert all(score.value is None and "no token" in score.reason for score in scores)
 
 
 def test_a_dialogue_far_longer_than_the_window(tiny_llama):
     engines = Engines(Settings(lm=str(tiny_llama)))
     turns = tuple(Turn("ab"[i % 2], f"That is number {i}.") for i in range(300))
-    scores = Perplexity(engines).score_exchanges(Dialogue("d", turns).exchanges())
+    with counted_cuts() as cuts:
+        scores = Perplexity().score_exchanges(Dialogue("d", turns).exchanges(), engines)
     assert all(score.value is not None for (score,) in scores)
-    cut, seen = engines.truncation()["language model"]
+    cut, seen = cuts["language model"]
     assert seen == 299
     assert 200 < cut < 299
 
 
 def test_no_gain_where_the_history_takes_the_response_its_end(tiny_llama):
     """Both averages must be over the same tokens."""
-    metric = Relevance(Engines(Settings(lm=str(tiny_llama))))
+    metric, engines = Relevance(), Engines(Settings(lm=str(tiny_llama)))
     history = Turn("a", "hello " * 20)
     words = (10, 60, 400)  # fits; only by itself; in no case
     exchanges = [
         Exchange(Dialogue("d", (history, Turn("b", "how are you " * count))), 1) for count in words
     ]
-    fits, only_alone, never = metric.score_exchanges(exchanges)
+    fits, only_alone, never = metric.score_exchanges(exchanges, engines)
     assert all(score.value is not None for score in fits)
     for likelihood, gain in (only_alone, never):
         assert likelihood.value is not None
         assert gain.value is None
         assert "exceeds the language model's window" in gain.reason
     # By itself, a response has nothing before it that could take room.
-    [(_, gain)] = metric.score_exchanges([Exchange(exchanges[2].dialogue, 0)])
+    [(_, gain)] = metric.score_exchanges([Exchange(exchanges[2].dialogue, 0)], engines)
     assert gain.value == 0.0
 
 
@@ -147,7 +148,7 @@ def test_no_gain_where_the_history_takes_the_response_its_end(tiny_llama):
 def test_background_is_not_shown(engines, metric):
     dialogue = DIALOGUES[0]
     informed = replace(dialogue, background=("You are a pirate.",))
-    bare, given = (metric(engines).score_exchanges(d.exchanges()) for d in (dialogue, informed))
+    bare, given = (metric().score_exchanges(d.exchanges(), engines) for d in (dialogue, informed))
     assert given == bare
     assert "background" in metric.summary
 
@@ -161,8 +162,8 @@ def test_the_default_model_knows_what_fits(default_models):
         Exchange(Dialogue("d", (question, Turn("b", text))), 1)
         for text in ("The capital of France is Paris.", "I usually feed my cat twice a day.")
     )
-    good, bad = Relevance(engines).score_exchanges([fits, does_not])
+    good, bad = Relevance().score_exchanges([fits, does_not], engines)
     assert good[0].value > bad[0].value
     assert good[1].value > bad[1].value
-    [(low,), (high,)] = Perplexity(engines).score_exchanges([fits, does_not])
+    [(low,), (high,)] = Perplexity().score_exchanges([fits, does_not], engines)
     assert low.value < high.value

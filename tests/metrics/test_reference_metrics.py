@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
+from causerie.metrics import load_metric
 from causerie.metrics.base import Score
 from causerie.metrics.ngrams import RougeWords
 
@@ -46,14 +46,14 @@ def values(rows: list[tuple[Score, ...]]) -> list[float | None]:
 
 
 def column(name: str, engines: Engines | None = None, **options: object) -> list[float | None]:
-    return values(causerie.load(name, engines, **options).score_exchanges(EXCHANGES))
+    return values(load_metric(name, **options).score_exchanges(EXCHANGES, engines or Engines()))
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_no_reference_is_unscored(name: str, engines: Engines) -> None:
-    metric = causerie.load(name, engines)
+    metric = load_metric(name)
     none, blank, some = metric.score_exchanges(
-        [exchange("Hi.", []), exchange("Hi.", [" "]), exchange("Hi.", [" ", "Hi."])]
+        [exchange("Hi.", []), exchange("Hi.", [" "]), exchange("Hi.", [" ", "Hi."])], engines
     )
     assert {score.reason for score in none + blank} == {"no reference"}
     assert len(none) == len(metric.columns("turn"))
@@ -61,7 +61,7 @@ def test_no_reference_is_unscored(name: str, engines: Engines) -> None:
         assert [score.value for score in some] == pytest.approx(
             [100 if name == "bleu" else 1] * len(some)
         )
-    (dialogue,) = metric.score_dialogues([exchange("Hi.", []).dialogue])
+    (dialogue,) = metric.score_dialogues([exchange("Hi.", []).dialogue], engines)
     assert {score.reason for score in dialogue} == {"no reference"}
 
 
@@ -74,9 +74,10 @@ def test_bleu() -> None:
     expected = [two.sentence_score(*case).score for case in CASES]
     assert column("bleu", order=2) == pytest.approx(expected)
     assert column("bleu", order=2) != pytest.approx(column("bleu"))
-    with pytest.raises(CauserieError, match="bleu cannot have order 5: use 1, 2, 3 or 4"):
-        causerie.load("bleu", order=5)
-    assert causerie.load("bleu", order=2).signature != causerie.load("bleu").signature
+    with pytest.raises(CauserieError, match="order is 4 or 3 or 2 or 1, not 5"):
+        load_metric("bleu", order=5)
+    two, four = (load_metric("bleu", order=order).signature(Engines()) for order in (2, 4))
+    assert two != four
 
 
 def test_rouge() -> None:
@@ -99,13 +100,13 @@ def test_rouge_words_are_the_packages_in_ascii(text: str) -> None:
 
 def test_rouge_reads_every_script() -> None:
     rows = [exchange("भारत में बात", ["भारत में बात"]), exchange("今日は良い", ["今日は悪い"])]
-    assert values(causerie.load("rouge").score_exchanges(rows)) == pytest.approx([1, 0.8])
+    assert values(load_metric("rouge").score_exchanges(rows, Engines())) == pytest.approx([1, 0.8])
 
 
 @pytest.mark.parametrize("name", ["bleu", "rouge", "meteor"])
 def test_endless_texts_are_unscored(name: str) -> None:
     rows = [exchange("hello " * 900_000, ["hello"]), exchange("hello", ["hello " * 900_000])]
-    scores = causerie.load(name).score_exchanges(rows)
+    scores = load_metric(name).score_exchanges(rows, Engines())
     assert [s.reason for (s,) in scores] == ["a text has more than 20,000 characters"] * 2
 
 
@@ -122,12 +123,12 @@ WORDNET = {
 METEOR = """
 import nltk
 from nltk.translate.meteor_score import meteor_score
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.scoring.scorer import load
 
 def score(response, references):
     turns = Turn("A", "Go on."), Turn("B", response, references=tuple(references))
-    return causerie.load("meteor").score(Exchange(Dialogue("d", turns), 1))["meteor"]
+    return load("meteor").score(Exchange(Dialogue("d", turns), 1))["meteor"]
 
 got = score("My auto, is fast!", ["I am slow", "my car is fast"])
 direct = meteor_score(["i am slow".split(), "my car is fast".split()], "my auto is fast".split())
@@ -166,9 +167,10 @@ def test_bertscore(engines: Engines, tiny_bert: Path) -> None:
 
 
 def test_bertscore_does_not_depend_on_the_batch(engines: Engines) -> None:
-    metric = causerie.load("bertscore", engines)
-    alone = [metric.score(e)["bertscore"].value for e in EXCHANGES]
-    assert values(metric.score_exchanges(EXCHANGES[::-1])) == pytest.approx(alone[::-1], rel=1e-5)
+    metric = load_metric("bertscore")
+    alone = [values(metric.score_exchanges([e], engines))[0] for e in EXCHANGES]
+    backwards = values(metric.score_exchanges(EXCHANGES[::-1], engines))
+    assert backwards == pytest.approx(alone[::-1], rel=1e-5)
 
 
 def naive(response: np.ndarray, reference: np.ndarray) -> list[float]:
@@ -195,15 +197,16 @@ def best(response: np.ndarray, references: list[np.ndarray]) -> list[float]:
 
 
 def test_embedding(engines: Engines) -> None:
-    metric = causerie.load("embedding", engines)
-    assert metric.columns("turn") == ("embedding.average", "embedding.extrema", "embedding.greedy")
+    metric = load_metric("embedding")
+    assert [c.name for c in metric.columns("turn")] == ["average", "extrema", "greedy"]
     model, tokenizer = engines.encoder.model, engines.encoder.input.tokenizer
     table = model.embeddings.word_embeddings.weight.detach().double().numpy()
 
     def vectors(text: str) -> np.ndarray:
         return table[tokenizer(text, add_special_tokens=False)["input_ids"]]
 
-    for (response, references), row in zip(CASES, metric.score_exchanges(EXCHANGES), strict=True):
+    rows = metric.score_exchanges(EXCHANGES, engines)
+    for (response, references), row in zip(CASES, rows, strict=True):
         expected = best(vectors(response), [vectors(r) for r in references])
         assert [score.value for score in row] == pytest.approx(expected, rel=1e-4)
 
@@ -222,20 +225,25 @@ def glove(path: Path, header: str = "") -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("header", ["", "18 5\n"])
 def test_embedding_with_a_file_of_vectors(tmp_path: Path, header: str) -> None:
     table = glove(tmp_path / "glove.txt", header)
-    metric = causerie.load("embedding", vectors=tmp_path / "glove.txt")
+    metric = load_metric("embedding", vectors=str(tmp_path / "glove.txt"))
     rows = [
         exchange("I went hiking, 今!", ["Pizza pizza?", "My sister went"]),
         exchange("Unheard-of", ["the cat"]),
         exchange("The cat", ["unheard-of"]),
     ]
-    scored, no_response, no_reference = metric.score_exchanges(rows)
+    scored, no_response, no_reference = metric.score_exchanges(rows, Engines())
     response = np.array([table[word] for word in ("i", "went", "hiking", "今")])
     references = [[table["pizza"]] * 2, [table["my"], table["sister"], table["went"]]]
     expected = best(response, [np.array(r) for r in references])
     assert [score.value for score in scored] == pytest.approx(expected, rel=1e-5)
     assert {s.reason for s in no_response} == {"no word of the response has a vector"}
     assert {s.reason for s in no_reference} == {"no word of the reference has a vector"}
-    assert metric.signature.startswith("embedding|vectors:")
+    signature = metric.signature(Engines())
+    assert "glove" not in signature  # what is in the file counts, not where it is
+    moved = (tmp_path / "glove.txt").rename(tmp_path / "moved.txt")
+    assert load_metric("embedding", vectors=str(moved)).signature(Engines()) == signature
+    moved.write_text(moved.read_text("utf-8") + "more 1 2 3 4 5\n", "utf-8")
+    assert load_metric("embedding", vectors=str(moved)).signature(Engines()) != signature
 
 
 @pytest.mark.parametrize(
@@ -254,7 +262,7 @@ def test_bad_file_of_vectors(tmp_path: Path, content: bytes | None, complaint: s
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(CauserieError, match=complaint):
-        causerie.load("embedding", vectors=file).score_exchanges(EXCHANGES)
+        load_metric("embedding", vectors=str(file)).score_exchanges(EXCHANGES, Engines())
 
 
 def test_cosine_ref(engines: Engines) -> None:
@@ -271,7 +279,7 @@ def test_cosine_ref(engines: Engines) -> None:
 @pytest.mark.parametrize("name", ["embedding", "bertscore"])
 def test_text_without_tokens_is_unscored(name: str, engines: Engines) -> None:
     rows = [exchange("\u200b", ["Hi."]), exchange("Hi.", ["\u200b"]), exchange("Hi.", ["Hi."])]
-    *empty, scored = causerie.load(name, engines).score_exchanges(rows)
+    *empty, scored = load_metric(name).score_exchanges(rows, engines)
     assert all(score.value is None and score.reason for row in empty for score in row)
     assert [score.value for score in scored] == pytest.approx([1] * len(scored))
 

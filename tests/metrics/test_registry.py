@@ -8,28 +8,28 @@ from pathlib import Path
 
 import pytest
 
-import causerie
 from causerie import metrics
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
+from causerie.scoring.scorer import load
 
 SHOUT = """
-from causerie.metrics.base import Metric, Score
+from dataclasses import dataclass
+from causerie.metrics.base import Metric
 
+@dataclass(frozen=True)
 class Shout(Metric):
+    mark: str = "!"
+
     name = "shout"
     summary = "number of exclamation marks"
 
-    def __init__(self, engines, mark="!"):
-        super().__init__(engines)
-        self.mark = mark
-
-    def score_exchanges(self, exchanges):
-        return [(Score.of(e.response.text.count(self.mark)),) for e in exchanges]
+    def score_one(self, exchange):
+        return exchange.response.text.count(self.mark)
 """
 
 OWN = {
-    "bertscore": {"encoder", "references"},
+    "bertscore": {"encoder", "token vectors", "references"},
     "bleu": {"references"},
     "causalscore": {"encoder"},
     "cosine": {"encoder"},
@@ -42,7 +42,7 @@ OWN = {
     "grade": {"encoder"},
     "length": set(),
     "meteor": {"references"},
-    "odes": {"encoder"},
+    "odes": {"encoder", "token vectors"},
     "overlap": set(),
     "rouge": {"references"},
     "turns": set(),
@@ -72,7 +72,8 @@ def test_own_metrics() -> None:
         assert metric.name == name
         assert metric.summary
         assert metric.needs == needs
-        assert metric.sentinel == (name in ("length", "turns", "overlap"))
+        sentinels = {column.sentinel for column in metric().columns("turn")}
+        assert sentinels == {name in ("length", "turns", "overlap")}
 
 
 def test_listing_imports_nothing_heavy() -> None:
@@ -97,19 +98,19 @@ def test_unknown_metric() -> None:
 
 def test_unknown_option() -> None:
     with pytest.raises(CauserieError, match="'length' has no option 'order': it has none"):
-        causerie.load("length", order=2)
+        metrics.load_metric("length", order=2)
     with pytest.raises(CauserieError, match="'bleu' has no option 'max': its options are order"):
-        causerie.load("bleu", max=2)
+        metrics.load_metric("bleu", max=2)
 
 
 def test_metric_of_another_package(site: Path) -> None:
     install(site, "shouting", SHOUT, shout="shouting:Shout")
     assert "shout" in metrics.names()
     talk = Dialogue("d", (Turn("A", "Hi"), Turn("B", "Hi!!?")))
-    assert causerie.load("shout").score(talk)[0]["shout"].value == 2
-    assert causerie.load("shout", mark="?").score(talk)[0]["shout"].value == 1
-    with pytest.raises(CauserieError, match="no option 'marks': its options are mark"):
-        causerie.load("shout", marks="?")
+    assert load("shout").score(talk)[0]["shout"].value == 2
+    assert load("shout", mark="?").score(talk)[0]["shout"].value == 1
+    with pytest.raises(CauserieError, match="no option 'marks': did you mean mark"):
+        load("shout", marks="?")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,8 @@ def test_metric_of_another_package(site: Path) -> None:
         ("1 / 0", "ZeroDivisionError"),
         ("", "AttributeError"),
         ("Shout = 3", "not a subclass of causerie.Metric"),
+        (SHOUT.replace("@dataclass(frozen=True)", ""), "is not decorated with @dataclass"),
+        (SHOUT.replace("score_one", "score_two"), "has neither score_one nor score_exchanges"),
     ],
 )
 def test_broken_package(site: Path, code: str, complaint: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from causerie.errors import CauserieError
-from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.corpus import AnnotatedCorpus
 
 LONG = "we could take the early train to the old harbour and eat there"
 

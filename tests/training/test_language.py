@@ -15,13 +15,19 @@ from causerie.engines import Engines, Settings
 from causerie.engines.likelihood import Likelihood
 from causerie.engines.turnformat import FORMATS
 from causerie.errors import CauserieError
-from causerie.metrics import load
+from causerie.metrics.followups import Fed
 from causerie.metrics.followups.language import LanguageModel, statistics
-from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.training.corpus import Corpus
-from causerie.training.heldout import nats_per_character, reactions, reactions_found
-from causerie.training.language import LanguageConfig, LanguageModelling, row
+from causerie.training.language import (
+    LanguageConfig,
+    LanguageModelling,
+    nats_per_character,
+    reactions,
+    reactions_found,
+    row,
+)
+from causerie.training.trainable import TrainingRun
 from terminal import run_causerie
 
 TOPICS = ("hiking", "music", "pizza", "weather", "film", "guitar", "lake", "book")
@@ -160,10 +166,10 @@ def test_a_reaction_is_found_if_it_is_the_likeliest(engine: Likelihood) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"turn_format": "xml"}, "turn_format is one of chat, eos, plain"),
+        ({"turn_format": "xml"}, "turn_format is chat or eos or plain or null, not 'xml'"),
         ({"batch": 0}, "batch is at least 1, not 0"),
         ({"patience": 0}, "patience is at least 1, not 0"),
-        ({"rank": 0}, "rank and layers are at least 1"),
+        ({"rank": 0}, "rank is at least 1, not 0"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
@@ -189,23 +195,23 @@ def test_the_command_tunes_and_the_metrics_use_it(tmp_path: Path, tiny_llama: Pa
 
     engines = Engines(Settings(lm=str(tmp_path / "mine"), offline=True))
     assert engines.likelihood.format.name == "eos"
-    assert artifact.sha256[:12] in engines.likelihood.signature
+    assert artifact.sha256[:12] in engines.signature("language model")
     assert f"--lm {tiny_llama.name}" in artifact.card
     words[words.index("--lm") + 1] = str(tmp_path / "mine")
-    again = run_causerie(*words)
+    again = run_causerie(*words, "--force")
     assert again.returncode == 2
     assert "--lm is tuned already" in again.stderr
     assert all("layers.1" in name for name in artifact.network)
     dialogue = talk("d", "Hello!", "Do you like music?")
-    fed = load("fed", engines)
-    scores = fed.score_exchanges([Exchange(dialogue, 1)])[0]
-    values = dict(zip(fed.columns("turn"), scores, strict=True))
-    dimensions = [name for name in values if not name.endswith("overall")]
+    scores = Fed().score_exchanges([Exchange(dialogue, 1)], engines)[0]
+    names = [column.name for column in Fed().columns("turn")]
+    values = {name: score.value for name, score in zip(names, scores, strict=True)}
+    overall = values.pop("overall")
     zs = []
-    for name in dimensions:
-        mean, deviation = artifact.statistics[name.replace("fed.", "fed.turn.")].tolist()
-        zs.append((values[name].value - mean) / deviation)  # type: ignore[operator]
-    assert values["fed.overall"].value == pytest.approx(np.mean(zs), rel=1e-3)
+    for name, value in values.items():
+        mean, deviation = artifact.statistics[f"fed.turn.{name}"].tolist()
+        zs.append((value - mean) / deviation)  # type: ignore[operator]
+    assert overall == pytest.approx(np.mean(zs), rel=1e-3)
 
     plain = Engines(Settings(lm=str(tmp_path / "mine"), offline=True, turn_format="chat"))
     assert plain.likelihood.statistics == {}
@@ -224,14 +230,14 @@ def test_an_artifact_of_something_else_is_no_language_model(
 def test_a_folder_called_lm_is_not_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causerie.engines.language import is_tuned
+    from causerie.engines.language import tuned_language_model
 
     folder = tmp_path / "lm"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"metric": "lm", "backbone": {}}))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("causerie.engines.language.shipped", lambda name: None)
-    assert not is_tuned("default")
+    assert tuned_language_model("default") is None
 
 
 def test_by_default_turns_are_as_the_network_knows_them(tmp_path: Path, tiny_llama: Path) -> None:

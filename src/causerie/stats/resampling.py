@@ -113,6 +113,14 @@ class ClusteredRatio:
     part: NDArray[Any]
     whole: NDArray[Any]
 
+    @classmethod
+    def of(cls, values: ArrayLike, dialogues: Labels) -> ClusteredRatio:
+        """The mean of some values, of which several belong to one dialogue."""
+        index, count = label_index(dialogues)
+        weights = np.asarray(values, dtype=np.float64)
+        part = np.bincount(index, weights, minlength=count)
+        return cls(part, np.bincount(index, minlength=count).astype(np.float64))
+
     def ratio(self) -> float:
         return float(self.part.sum() / self.whole.sum())
 

@@ -23,11 +23,11 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import TurnFormat
 from causerie.options import option
-from causerie.stats import ClusteredRatio
+from causerie.stats import ClusteredRatio, rank_of_true
 from causerie.training.config import LoopConfig, TrainingConfig
 from causerie.training.corpus import Batches, Corpus, sample
 from causerie.training.loop import Task
-from causerie.training.negatives import ranking_items
+from causerie.training.negatives import clusters_of, ranking_items
 
 if TYPE_CHECKING:
     from causerie.models import Backbone
@@ -183,18 +183,14 @@ def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
 
 def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> ClusteredRatio:
     """How many true reactions have the highest likelihood per token of their item."""
-    found: dict[int, list[bool]] = {}
+    means = []
     for item in items:
         tree = DialogueTree(engine.format)
         nodes = [tree.response(exchange.recent(HISTORY)) for exchange in item]
         scores = engine.score(tree, segments=nodes)
-        true, *others = (scores.segment(node).mean for node in nodes)
-        first = all(other < true for other in others)
-        found.setdefault(id(item[0].dialogue), []).append(first)
-    return ClusteredRatio(
-        np.array([float(sum(firsts)) for firsts in found.values()]),
-        np.array([float(len(firsts)) for firsts in found.values()]),
-    )
+        means.append([scores.segment(node).mean for node in nodes])
+    dialogues = clusters_of(item[0] for item in items)
+    return ClusteredRatio.of(rank_of_true(means) == 1, dialogues)
 
 
 def measure(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -252,6 +252,12 @@ def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchang
         if drawn:
             items.append([exchange, *drawn])
     return items
+
+
+def clusters_of(exchanges: Iterable[Exchange]) -> list[int]:
+    """The dialogue of each, as a number: what is true of one is not told twice by the other."""
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(id(e.dialogue), len(numbers)) for e in exchanges]
 
 
 def _plain(text: str) -> str:

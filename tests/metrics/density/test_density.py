@@ -27,6 +27,7 @@ from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import calibrated_score
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.stats import rank_of_true
 from causerie.training.corpus import Corpus
 from causerie.training.negatives import ranking_items
 from causerie.training.trainable import Start, TrainingRun
@@ -103,10 +104,10 @@ def test_learns_to_rank(
     if metric.info.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
     items = ranking_items(held_out.exchanges, 0)
-    ranks = human.extractor.true_ranks(items)
+    ranks = rank_of_true(human.extractor.selection(items))
     config = DensityConfig(**metric.info.options)
     untrained = EXTRACTORS[config.interaction](engines.new_encoder(), config)
-    before = untrained.true_ranks(items)
+    before = rank_of_true(untrained.selection(items))
     assert (ranks == 1).mean() > (before == 1).mean() + 0.1
     assert ranks.mean() < before.mean() - 1
     if metric.info.options["interaction"] == "cosine":

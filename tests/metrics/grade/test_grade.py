@@ -24,17 +24,16 @@ from causerie.metrics.grade.config import GradeConfig
 from causerie.metrics.grade.learning import (
     Ranking,
     RankingTuple,
-    accuracy,
     draw_tuples,
     examples_of,
     read_tuples,
     scores_of,
-    wins,
     write_tuples,
 )
 from causerie.metrics.grade.scorer import Scorer
 from causerie.metrics.grade.train import learn, prepare
 from causerie.models.artifact import Artifact, load_artifact
+from causerie.stats import ClusteredRatio, wins
 from causerie.training.corpus import Corpus
 from causerie.training.trainable import Start, TrainingRun
 from terminal import run_causerie
@@ -262,7 +261,7 @@ def test_tuples_are_drawn_once(tmp_path: Path, held_out: Corpus, engines: Engine
 def test_accuracy_counts_ties_half_and_dialogues_as_one() -> None:
     won = wins([0.3, 0.2, 0.5, 0.1], [0.1, 0.2, 0.7, 0.0])
     assert won.tolist() == [1, 0.5, 0, 1]
-    shares = accuracy(won, [7, 7, 9, 9])
+    shares = ClusteredRatio.of(won, [7, 7, 9, 9])
     assert (shares.part.tolist(), shares.whole.tolist()) == ([1.5, 1], [2, 2])
     assert shares.ratio() == 2.5 / 4
 

@@ -32,6 +32,7 @@ from causerie.metrics.causalscore.learning import (
     weights_of,
 )
 from causerie.metrics.causalscore.measure import (
+    DRAWN,
     always_positive,
     evaluation_examples,
     position_only,
@@ -50,7 +51,7 @@ from causerie.metrics.causalscore.questions import (
     unlabelled_items,
 )
 from causerie.metrics.trained import calibration
-from causerie.stats import auc
+from causerie.stats import ranking_estimates
 from causerie.training.checkpoint import draw_scores
 from causerie.training.corpus import AnnotatedCorpus, Corpus
 from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
@@ -356,10 +357,14 @@ def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[st
             results[f"{key}: AUC / balanced accuracy"] = " / ".join(figures)
     true = by.graphs([one.exchange for one in valid.annotations])
     false = by.graphs([e for s in valid.sources for e in with_random_responses(s, seed)])
-    labels = [True] * len(true) + [False] * len(false)
+    conversations = [one.conversation for one in valid.annotations]
     for name, score in SCORES.items():
-        value = auc([score(graph) for graph in true + false], labels)
-        results[f"true against random, {name}: AUC"] = f"{value:.3f}"
+        others = np.reshape([score(graph) for graph in false], (len(true), DRAWN))
+        items = np.column_stack([[score(graph) for graph in true], others])
+        found = ranking_estimates(list(items), conversations)
+        results[f"true against random, {name}: R@1 of {1 + DRAWN} / above one"] = (
+            f"{found.recall.text(3)} / {found.above.text(3)}"
+        )
     return results, surest["C_cond"] < surest[f"C_cond, {BY_POSITION}"]
 
 

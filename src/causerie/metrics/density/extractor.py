@@ -15,8 +15,6 @@ from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from causerie.engines import Engines
     from causerie.engines.encoder import Encoder, EncoderInput, Floats
     from causerie.models.artifact import Artifact
@@ -37,11 +35,10 @@ class Extractor(ABC):
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
         """One row per exchange; every exchange has a context."""
 
-    def true_ranks(self, items: Sequence[Sequence[Exchange]]) -> NDArray[np.int_]:
-        """Rank of the first of each item by the classifier; ties (and NaN) count against it."""
+    def selection(self, items: Sequence[Sequence[Exchange]]) -> list[Floats]:
+        """The classifier's scores of each item's exchanges, of which the first is the true one."""
         logits = self.logits(self.features([exchange for item in items for exchange in item]))
-        parts = np.split(logits, np.cumsum([len(item) for item in items])[:-1])
-        return np.array([1 + int((~(part[1:] < part[0])).sum()) for part in parts])
+        return np.split(logits, np.cumsum([len(item) for item in items])[:-1])
 
     def seen(self, features: Floats) -> Floats:
         """What the Gaussian sees of features: all of them, or their direction."""

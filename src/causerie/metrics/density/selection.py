@@ -18,6 +18,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import Cross, Extractor, Towers
 from causerie.metrics.density.network import contrastive_loss, selection_loss
+from causerie.stats import rank_of_true
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.encoders import FixedVectors, LearnedVectors, Vectors
 from causerie.training.loop import Task
@@ -77,7 +78,7 @@ class Selection(Task):
 
     def validate(self) -> dict[str, float]:
         self.encoder.forget()  # what it remembers is from other weights
-        ranks = self.extractor.true_ranks(self.valid)
+        ranks = rank_of_true(self.extractor.selection(self.valid))
         return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
     @abstractmethod

@@ -17,9 +17,10 @@ from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.trained import calibration, quantiles_of
 from causerie.models.artifact import Artifact
+from causerie.stats import ranking_estimates
 from causerie.training.corpus import Corpus, sample
 from causerie.training.encoders import load_heads, starting_encoder
-from causerie.training.negatives import ATTACKS, corpus_items
+from causerie.training.negatives import ATTACKS, clusters_of, corpus_items
 from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
@@ -144,11 +145,11 @@ def measure(
     extractor: Extractor, gaussian: Gaussian, items: Sequence[Sequence[Exchange]], seed: int
 ) -> dict[str, Any]:
     """R@1 and MRR, and how often a corrupted response scores below the true one."""
-    ranks = extractor.true_ranks(items)
+    ranking = ranking_estimates(extractor.selection(items), clusters_of(item[0] for item in items))
     count = max(map(len, items))
     results: dict[str, Any] = {
-        f"R@1 of {count}": f"{(ranks == 1).mean():.4f}",
-        f"MRR of {count}": f"{(1 / ranks).mean():.4f}",
+        f"R@1 of {count}": ranking.recall.text(4),
+        f"MRR of {count}": ranking.mrr.text(4),
     }
     rng = random.Random(seed)
     pairs = [(true, other.response.text) for true, other, *_ in items]
@@ -166,7 +167,11 @@ def measure(
             distances(gaussian, extractor, features)
             for features in map(extractor.features, zip(*both, strict=True))
         )
-        shares = [f"{(true[d] > false[d]).mean():.3f}" for d in ("mahalanobis", "classifier")]
+        clusters = clusters_of(exchange for exchange, _ in both)
+        shares = [
+            ranking_estimates(list(zip(true[d], false[d], strict=True)), clusters).above.text(3)
+            for d in ("mahalanobis", "classifier")
+        ]
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
     return results

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.errors import CauserieError
 from causerie.metrics.base import Column, Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
 from causerie.metrics.followups.hypotheses import OVERALL, Dimension, Dimensions, dimensions
@@ -50,7 +49,7 @@ class FollowUpMetric(Metric):
     average: Average = option(
         "sequence", "over the whole sequence (published), or over the hypothesis alone"
     )
-    history: int | None = option(None, "turns before the response that are seen [all]")
+    history: int | None = option(None, "turns before the response that are seen [all]", least=1)
     statistics: str | None = option(
         None, "JSON or TOML file of what human exchanges score", file=True
     )
@@ -61,8 +60,6 @@ class FollowUpMetric(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.history is not None and self.history < 1:
-            raise CauserieError(f"history is a number of turns from 1, not {self.history!r}")
         # What is wrong with a file is said before anything is scored.
         _ = self._dimensions, self._own_statistics
 

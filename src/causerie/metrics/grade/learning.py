@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange, Turn
@@ -19,7 +18,7 @@ from causerie.io import write_whole
 from causerie.metrics.grade.network import margin_loss
 from causerie.metrics.grade.scorer import Pair, Scorer
 from causerie.metrics.grade.topics import Topics
-from causerie.stats import ClusteredRatio
+from causerie.stats import wins
 from causerie.training.corpus import Corpus, EpochBatches, sample
 from causerie.training.encoders import LearnedVectors
 from causerie.training.loop import Task
@@ -205,17 +204,3 @@ def scores_of(
     """Of the true responses, and of the false ones."""
     true = scorer.scores([example.true for example in examples])
     return true, scorer.scores([example.false for example in examples])
-
-
-def wins(true: ArrayLike, false: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """1 where the true response scores higher, ½ where both score the same."""
-    above = np.asarray(true, dtype=np.float64) - np.asarray(false, dtype=np.float64)
-    return (1 + np.sign(above)) / 2
-
-
-def accuracy(won: ArrayLike, dialogues: Sequence[int]) -> ClusteredRatio:
-    """Ranking accuracy, with the dialogue as what could have been another."""
-    _, places = np.unique(dialogues, return_inverse=True)
-    return ClusteredRatio(
-        np.bincount(places, weights=np.asarray(won)), np.bincount(places).astype(np.float64)
-    )

@@ -18,18 +18,17 @@ from causerie.metrics.grade.learning import (
     Example,
     Ranking,
     RankingTuple,
-    accuracy,
     draw_tuples,
     examples_of,
     read_tuples,
     scores_of,
-    wins,
     write_tuples,
 )
 from causerie.metrics.grade.scorer import Scorer, open_topics, restore
 from causerie.metrics.grade.topics import Topics
 from causerie.metrics.trained import calibration
 from causerie.models.artifact import Artifact
+from causerie.stats import ranking_estimates
 from causerie.text import words
 from causerie.training.corpus import Corpus
 from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
@@ -207,20 +206,20 @@ def measure(engines: Engines, scorer: Scorer, examples: Sequence[Example]) -> di
     """Ranking accuracy, negatives of each kind apart, beside answers that nobody learned."""
     if not examples:
         raise CauserieError("there is nothing to measure on: give more validation data")
-    won = {
-        NAME: wins(*scores_of(scorer, examples)),
-        "cosine of the untrained encoder": wins(*_cosines(engines.encoder, examples)),
-        "the longer response": wins(*_lengths(examples)),
+    pairs = {
+        NAME: np.stack(scores_of(scorer, examples), axis=1),
+        "cosine of the untrained encoder": np.stack(_cosines(engines.encoder, examples), axis=1),
+        "the longer response": np.stack(_lengths(examples), axis=1),
     }
     dialogues = np.array([example.dialogue for example in examples])
     kinds = np.array([example.kind for example in examples])
     results = {}
     for kind in sorted(set(kinds.tolist())):
         here = kinds == kind
-        for name, values in won.items():
-            shares = accuracy(values[here], dialogues[here].tolist())
-            results[f"{kind} negatives (n={here.sum():,}), true above false: {name}"] = (
-                shares.text()
+        for name, values in pairs.items():
+            share = ranking_estimates(values[here], dialogues[here].tolist()).above
+            results[f"{kind} negatives (n={here.sum():,}), true above false: {name}"] = share.text(
+                3
             )
     return results
 
