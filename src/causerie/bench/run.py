@@ -346,7 +346,7 @@ def _signature(run: BenchRun, plan: Plan) -> str:
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return counted(max(1, round(seconds)), "second")
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
