@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/causerie models pull
 	$(BIN)/causerie score examples/conversations.jsonl --speaker system \
 	  --metrics density,causalscore,grade,cosine,relevance,perplexity,bertscore,embedding,bleu,rouge,overlap,length \
-	  --percentiles --out demo/scores.csv --report demo/report.html
+	  --percentiles --out demo/scores.csv --report demo/report.html --force
 	@echo "open demo/report.html in a browser"
 
 test: $(STAMP) lint

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import read_judged
 from causerie.bench.run import choose_metrics
-from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import units_of
-from causerie.engines import Engines
-from causerie.metrics import load
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import read_judged
+from causerie.bench.sets.units import units_of
 from causerie.render.tables import Table, markdown_table
+from causerie.scoring import Plan, Scorer, ScoreStore
 from reporting import Report
 
 DOMAINS = {"dream": "dream.train", "esconv": "esconv.train", "msc": "msc_session2.valid"}
@@ -51,8 +49,7 @@ def main() -> None:
             f"Annotated causes, trained on {domain} alone", f"causes-{domain}.md",
             "bench", "causes", "--metric", f"causalscore-{domain}", "--annotations", str(test),
         )  # fmt: skip
-    usable, _ = choose_metrics("all", Engines())
-    others = ",".join(metric.name for metric in usable if metric.name not in SLOW)
+    others = ",".join(a for a in choose_metrics("all").plan.metrics if a not in SLOW)
     report.part(
         "The paper's tables", "reproduced.md", "bench", "reproduce", "causalscore",
         "--data", str(data), "--metrics", others,
@@ -94,11 +91,11 @@ def distribution(data: Path, scores: Path) -> str:
     """How many responses of each set score in each tenth from 0 to 1."""
     edges = np.linspace(0, 1, 11)
     rows = []
-    metric = load("causalscore")
+    plan = Plan.of("causalscore", speaker="all")
     for domain in DOMAINS:
         items = units_of(read_judged(find_set(f"pairwise_{domain}", data))).items
         with ScoreStore(scores) as store:
-            values = score_items(metric, items, store).values[0]
+            values = Scorer(plan, store).score_all(items).values("causalscore")
         counts, _ = np.histogram(values, edges)
         rows.append([domain, *(f"{share:.0%}" for share in counts / len(values))])
     tenths = [f"{low:.1f}-{low + 0.1:.1f}" for low in edges[:-1]]

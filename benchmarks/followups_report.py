@@ -22,16 +22,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import read_judged
 from causerie.bench.judgement import judgement_of
-from causerie.bench.printed import printed_tables
-from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import Units, units_of
-from causerie.engines import Engines, Settings
-from causerie.metrics import Metric, load
+from causerie.bench.papers.printed import printed_tables
+from causerie.bench.run import plan_for
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import read_judged
+from causerie.bench.sets.units import Units, units_of
+from causerie.dialogue import Dialogue
+from causerie.engines import Settings
+from causerie.metrics import load_metric
+from causerie.metrics.base import Level, Metric
 from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
-from causerie.render.tables import Table, markdown_table
+from causerie.progress import Progress
+from causerie.render.tables import Marked, Table, markdown_table
+from causerie.scoring import Batch, Plan, Scorer, ScoreStore
 from causerie.stats import (
     ClusterStatistic,
     Estimate,
@@ -43,7 +47,6 @@ from reporting import Report
 
 METRICS = ("fed", "cpmi", "cpmi-sym")
 MODELS = {"tuned": "default", "stock": "default-lm"}
-AT_ONCE = 25
 SENTINELS = ("length", "turns", "overlap")
 SINGLE = ("density", "causalscore", "grade", "cosine", *SENTINELS)
 """Metrics with one score, whatever the dimension."""
@@ -97,20 +100,23 @@ def main() -> None:
     with ScoreStore(report.work / "scores.sqlite") as store:
         for name, title in SETS.items():
             judged = Judged.read(name, data)
-            scores = {}
+            scores: dict[Key, dict[str, NDArray[np.float64]]] = {}
             for model, network in MODELS.items():
-                made = Engines(Settings(lm=network))
                 together = joined(list(hypotheses.values()), report.work)
-                metrics = {
-                    (metric, model, whose): loaded(metric, made, file)
+                keys = {
+                    ", ".join((metric, model, whose)): ((metric, model, whose), file)
                     for (whose, file), metric in product(hypotheses.items(), METRICS)
                 }
-                first = loaded("cpmi-sym", made, together)
-                score_all([first, *metrics.values()], judged, store, f"{name}, {model}")
-                for key, metric in metrics.items():
-                    scores[key] = by_dimension(metric, judged, store)
+                # The first metric asks for all that the others want to know of a response.
+                metrics = {"together": loaded("cpmi-sym", together)}
+                metrics |= {alias: loaded(key[0], file) for alias, (key, file) in keys.items()}
+                batch = scored(metrics, judged, Settings(lm=network), store, f"{name}, {model}")
+                for alias, (key, _) in keys.items():
+                    scores[key] = by_dimension(batch, alias, judged)
+            metrics = {single: load_metric(single) for single in SINGLE}
+            batch = scored(metrics, judged, Settings(), store, f"{name}, others")
             for single in SINGLE:
-                scores[(single,)] = by_dimension(load(single), judged, store)
+                scores[(single,)] = by_dimension(batch, single, judged)
             paper = printed() if name == "fed_turn" else []
             for part, text in tables(judged, scores, paper).items():
                 report.add(f"{title}: {part}", f"{len(judged.units)} {title.lower()}.\n\n{text}")
@@ -128,22 +134,23 @@ def printed() -> list[Line]:
                 for column, cell in zip(block.columns, row.cells, strict=True)
                 if cell.value is not None and column.protocol
             }
-            method = row.method.replace("*", r"\*")
             mean = Estimate(fmean(of.values()), len(of))
-            lines.append(Line(f"*{method}, printed*", of, mean))
+            lines.append(Line(Marked(f"{row.method}, printed", "emphasis"), of, mean))
     return lines
 
 
-def score_all(metrics: Sequence[Metric], judged: Judged, store: ScoreStore, what: str) -> None:
-    """Score a set with every metric, so that the network sees every text once.
-
-    A few items at a time: the first metric asks for all that the others want to know of them.
-    """
+def scored(
+    metrics: Mapping[str, Metric], judged: Judged, settings: Settings, store: ScoreStore, what: str
+) -> Batch:
+    """Score a set with every metric, so that the network sees every text once."""
     items = judged.units.items
-    for start in range(0, len(items), AT_ONCE):
-        for metric in metrics:
-            score_items(metric, items[start : start + AT_ONCE], store)
-        print(f"{what}: {min(start + AT_ONCE, len(items))} of {len(items)}", file=sys.stderr)
+    level: Level = "dialogue" if isinstance(items[0], Dialogue) else "turn"
+    plan = plan_for(Plan(metrics, settings), level)
+
+    def watch(progress: Progress) -> None:
+        print(f"{what}: {progress.done:.0f} of {len(items)}", file=sys.stderr)
+
+    return Scorer(plan, store).score_all(items, watch=watch)
 
 
 def joined(hypotheses: Sequence[Path | None], work: Path) -> Path:
@@ -158,21 +165,16 @@ def joined(hypotheses: Sequence[Path | None], work: Path) -> Path:
     return out
 
 
-def loaded(metric: str, engines: Engines, hypotheses: Path | None) -> Metric:
-    return load(metric, engines, **({"hypotheses": str(hypotheses)} if hypotheses else {}))
+def loaded(metric: str, hypotheses: Path | None) -> Metric:
+    return load_metric(metric, **({"hypotheses": str(hypotheses)} if hypotheses else {}))
 
 
-def by_dimension(
-    metric: Metric, judged: Judged, store: ScoreStore
-) -> dict[str, NDArray[np.float64]]:
+def by_dimension(batch: Batch, alias: str, judged: Judged) -> dict[str, NDArray[np.float64]]:
     """A metric's scores for every dimension that people judged; if it has but one, for all."""
-    scored = score_items(metric, judged.units.items, store)
-    if len(scored.columns) == 1:
-        return dict.fromkeys(judged.human, scored.values[0])
-    columns = {
-        _name(column.removeprefix(f"{metric.name}.")): row
-        for column, row in zip(scored.columns, scored.values, strict=True)
-    }
+    names = list(batch.plan.columns_of(alias))
+    if len(names) == 1:
+        return dict.fromkeys(judged.human, batch.values(names[0]))
+    columns = {_name(name.removeprefix(f"{alias}.")): batch.values(name) for name in names}
     if unjudged := columns.keys() - judged.human.keys() - {OVERALL}:
         raise SystemExit(f"nobody judged {', '.join(unjudged)}")
     return {dimension: columns[dimension] for dimension in judged.human if dimension in columns}
@@ -182,7 +184,7 @@ def by_dimension(
 class Line:
     """Of a table: correlations by dimension, and their mean without `overall`."""
 
-    title: str
+    title: str | Marked
     of: Mapping[str, float]
     mean: Estimate
 
@@ -216,7 +218,8 @@ def tables(
     )
     lines = list(paper)
     for place, key in enumerate(keys):
-        title = ", ".join(key) if key[0] not in SENTINELS else f"*{key[0]}*"
+        sentinel = key[0] in SENTINELS
+        title = Marked(key[0], "emphasis") if sentinel else ", ".join(key)
         lines.append(Line(title, {name: rho[name][place] for name in names}, means[place]))
     return {
         "Spearman's rho": table(lines, names),

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from causerie.metrics.grade.tuples import draw_tuples
 from scipy import stats
 
 import causerie
-from causerie.bench.reproduce import reproduce
-from causerie.bench.scores import ScoreStore
+from causerie.bench.papers.run import reproduce
 from causerie.cli.assignments import configure
 from causerie.dialogue import Exchange
 from causerie.engines import Engines, Settings
@@ -41,7 +41,6 @@ from causerie.metrics.grade.train import (
     prepare,
     uncalibrated,
 )
-from causerie.metrics.grade.tuples import draw_tuples
 from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.models.hashing import sha256_of_all
@@ -211,11 +210,10 @@ class Report:
         if not (self.data / "judged").is_dir():
             return []
         uncalibrated(scorer, LICENCE).save(folder)
-        with ScoreStore(":memory:") as store:
-            tables = reproduce(
-                "grade", self.data, store, self.engines, metrics=["grade"],
-                options={"grade": {"artifact": str(folder)}},
-            ).tables  # fmt: skip
+        options = {"grade": {"artifact": str(folder)}}
+        tables = reproduce(
+            "grade", self.data, metrics="grade", options=options, engines=self.engines
+        ).tables
         (table,) = (table for table in tables if table.printed.number == "3")
         cells = table.ours[0][0]
         return [cell.estimate.value if cell.estimate else None for cell in cells]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from causerie import Engines, Settings, load
+from causerie import Engines, Settings
 from causerie.metrics.odes import CLASSES, THRESHOLD, Odes
-from causerie.metrics.odes.config import OdesConfig
+from causerie.metrics.odes.classifier import Classifier
 from causerie.metrics.odes.train import Example, examples, f1_scores, labels_of, measure
 from causerie.render.tables import Table, markdown_table
 from odes_data import ABUSE, sources
@@ -31,25 +31,24 @@ ABOUT = (
 )
 
 
-def measured(odes: Odes, folder: Path) -> str:
+def measured(odes: Classifier, folder: Path) -> str:
     """A table per source, and abuse of either kind."""
-    config = OdesConfig(**odes.artifact.options)
     kept_out = {name: parts["kept out"] for name, parts in sources(folder).items()}
-    tables = [table(odes, "held-out templates", examples(config)[1])]
+    tables = [table(odes, "held-out templates", examples(odes.config)[1])]
     tables += [table(odes, f"{name}, kept out", some) for name, some in kept_out.items()]
     return "\n\n".join([ABOUT, *tables, abuse(odes, kept_out["convabuse"])])
 
 
-def table(odes: Odes, title: str, some: Sequence[Example]) -> str:
+def table(odes: Classifier, title: str, some: Sequence[Example]) -> str:
     """F1 of the classes that occur."""
-    scores, counts = measure(odes.classifier, some), labels_of(some).sum(0)
+    scores, counts = measure(odes, some), labels_of(some).sum(0)
     there = np.flatnonzero(counts).tolist()
     rows = [[CLASSES[place], int(counts[place]), float(scores[place])] for place in there]
     rows.append(["macro", len(some), float(np.mean(scores[there]))])
     return markdown_table(Table([title, "utterances", "F1"], rows))
 
 
-def abuse(odes: Odes, some: Sequence[Example]) -> str:
+def abuse(odes: Classifier, some: Sequence[Example]) -> str:
     """Whether insult or obscenity fires where annotators saw abuse of any kind."""
     columns = [CLASSES.index(name) for name in sorted(ABUSE)]
     said = odes.probabilities([one.utterance for one in some])[:, columns] > THRESHOLD
@@ -69,9 +68,8 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--artifact", default="odes")
     options = parser.parse_args()
-    odes = load("odes", Engines(Settings(threads=1)), artifact=options.artifact)
-    assert isinstance(odes, Odes)
-    print(measured(odes, options.data))
+    _, classifier = Odes(options.artifact).restored(Engines(Settings(threads=1)))
+    print(measured(classifier, options.data))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 DATA has `rated` and `odes`. Measures the odes classifier on utterances that it was not trained on,
 cross-validates the rating models on every log, estimates what signals cost, shows trends and
-times the monitor. Features and predictions are kept in WORK as they are made, so that an
+times the monitor. What metrics score is kept in WORK as it is made, and so are finished parts: an
 interrupted run goes on. FED costs three seconds a turn pair on one core: it is measured on a sample
 of `--fed` dialogues of the largest log, beside the fast features on the same sample; 0 leaves
 it out.
@@ -14,10 +14,9 @@ it out.
 from __future__ import annotations
 
 import argparse
-from functools import cache
 from pathlib import Path
 
-from causerie import Engines, Settings, load
+from causerie import Engines, Settings
 from causerie.metrics.odes import Odes
 from causerie.ratings.log import read_log
 from causerie.ratings.predictor import RatingPredictor
@@ -52,13 +51,6 @@ SAMPLE = 60
 WATCHED = 20
 
 
-@cache
-def odes() -> Odes:
-    metric = load("odes", Engines(Settings(threads=1)))
-    assert isinstance(metric, Odes)
-    return metric
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
@@ -70,22 +62,27 @@ def main() -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     report = Report(TITLE, options.work)
     logs = {name: options.data / "rated" / f"{name}.jsonl.gz" for name in WITHOUT}
-    kept = ("--kept", str(report.work / "kept.sqlite"))
     limit = ("--limit", str(options.limit)) if options.limit else ()
 
     def evaluate(title: str, name: str, *words: str, file: str) -> None:
         report.part(
             title, f"{file}-{name}.md", "ratings", "evaluate", str(logs[name]), *WITHOUT[name],
-            "--seeds", str(options.seeds), *kept, *words,
+            "--seeds", str(options.seeds), *words,
         )  # fmt: skip
 
+    engines = Engines(Settings(threads=1))
+
+    def signals() -> str:
+        _, classifier = Odes().restored(engines)
+        return measured(classifier, options.data / "odes")
+
     def watch() -> str:
-        predictor = RatingPredictor.load(str(model), odes().engines)
+        predictor = RatingPredictor.load(str(model), engines)
         some = read_log([logs[JI]]).dialogues[:WATCHED]
         return watched(predictor, [one.dialogue for one in some])
 
     report.add("How to read this", ABOUT)
-    report.made("Signals", "signals.md", lambda: measured(odes(), options.data / "odes"))
+    report.made("Signals", "signals.md", signals)
     for name in logs:
         evaluate(f"Ratings: {name}", name, "--models", MODELS, *limit, file="models")
     for name in BOTS:
@@ -94,18 +91,18 @@ def main() -> None:
     for name, log in logs.items():
         report.part(
             f"What signals cost: {name}", f"effect-{name}/effect.md", "ratings", "effect",
-            str(log), *WITHOUT[name], *kept, *limit,
+            str(log), *WITHOUT[name], *limit,
         )  # fmt: skip
     model = report.work / "fitted"
     if not model.exists():
         run_causerie(
-            "ratings", "fit", str(logs[JI]), *WITHOUT[JI], *kept, *limit,
-            "--out", str(model),
+            "ratings", "fit", str(logs[JI]), *WITHOUT[JI], *limit,
+            "--scores", str(report.work / "scores.sqlite"), "--out", str(model),
         )  # fmt: skip
     for name in DATED:
         report.part(
             f"Trend: {name}, by a model of {JI}", f"trend-{name}/trend.md", "ratings", "trend",
-            str(logs[name]), "--model", str(model), *kept,
+            str(logs[name]), "--model", str(model),
         )  # fmt: skip
     report.made("Run time of `watch`", "watch.md", watch)
     for features in ("fast", "all") if options.fed else ():

@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from causerie.ratings.monitor import RatingMonitor
 from causerie.ratings.pairs import TurnPair
 from causerie.ratings.predictor import RatingPredictor
 from causerie.render.tables import Table, markdown_table
+from causerie.scoring.scorer import Batch, Scorer
+from causerie.scoring.store import Item
 
 WARM = 4
 """Turns that do not count: the first loads what is loaded once."""
 
 
-def timed(group: Group, seconds: list[float]) -> None:
+def time_group(group: Group, seconds: list[float]) -> None:
     """Note how long the group measures, every time that it does."""
     measure = group.measure
 
@@ -41,11 +44,28 @@ def timed(group: Group, seconds: list[float]) -> None:
     group.measure = measured  # type: ignore[method-assign]
 
 
+def time_scorer(scorer: Scorer, times: dict[str, list[float]]) -> None:
+    """Note how long each metric scores, every time that it does."""
+    score = scorer.score_items
+
+    def scored(items: Sequence[Item], **named: Any) -> Batch:
+        batch = score(items, **named)
+        for alias, seconds in batch.seconds.items():
+            times.setdefault(f"- {alias}", []).append(seconds)
+        return batch
+
+    scorer.score_items = scored  # type: ignore[method-assign]
+
+
 def watched(predictor: RatingPredictor, dialogues: Sequence[Dialogue]) -> str:
-    """A table of the times of a turn."""
+    """Return a table of the times of a turn."""
     times: dict[str, list[float]] = {"in all": [], "prediction": [], "features": []}
-    for group in predictor.preparation.extractor.groups:
-        timed(group, times.setdefault(f"- {group.name}", []))
+    extractor = predictor.preparation.extractor
+    for scorer in extractor.scorers.values():
+        time_scorer(scorer, times)
+    for group in extractor.groups:
+        if isinstance(group, Group):
+            time_group(group, times.setdefault(f"- {group.name}", []))
     for dialogue in dialogues:
         monitor = RatingMonitor(predictor)
         for turn in dialogue.turns:

@@ -47,7 +47,7 @@ class Report:
         made = self.work / file
         if not made.exists():
             out = made.parent if "/" in file else made
-            keeps = not {"causes", "ratings"}.intersection(words)
+            keeps = "causes" not in words
             scores = ("--scores", str(self.work / "scores.sqlite")) if keeps else ()
             run_causerie(*words, "--out", str(out), *scores)
         text = made.read_text(encoding="utf-8").rstrip()

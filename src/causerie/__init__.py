@@ -16,23 +16,31 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
+    from causerie.bench.compare import CompareResult, compare
     from causerie.engines import Engines, Settings
     from causerie.io import Rejected, read
-    from causerie.metrics import load
-    from causerie.metrics.base import Metric, Score
-    from causerie.scoring import evaluate
+    from causerie.metrics.base import Column, Metric, Score
+    from causerie.scoring import Plan, Result, Scorer, ScoreStore, Summary, evaluate, load
 
 __all__ = [
     "CauserieError",
+    "Column",
+    "CompareResult",
     "Dialogue",
     "Engines",
     "Exchange",
     "Metric",
+    "Plan",
     "Rejected",
+    "Result",
     "Score",
+    "ScoreStore",
+    "Scorer",
     "Settings",
+    "Summary",
     "Turn",
     "__version__",
+    "compare",
     "evaluate",
     "load",
     "read",
@@ -40,14 +48,18 @@ __all__ = [
 
 # Loaded on first use: `import causerie` and `causerie --help` must stay quick.
 _LAZY = {
-    "Engines": "causerie.engines",
-    "Settings": "causerie.engines",
-    "Metric": "causerie.metrics.base",
-    "Rejected": "causerie.io",
-    "Score": "causerie.metrics.base",
-    "evaluate": "causerie.scoring",
-    "load": "causerie.metrics",
-    "read": "causerie.io",
+    name: module
+    for module, names in {
+        "causerie.bench.compare": ("CompareResult", "compare"),
+        "causerie.engines": ("Engines", "Settings"),
+        "causerie.io": ("Rejected", "read"),
+        "causerie.metrics.base": ("Column", "Metric", "Score"),
+        "causerie.scoring": (
+            *("Plan", "Result", "ScoreStore", "Scorer", "Summary"),
+            *("evaluate", "load"),
+        ),
+    }.items()
+    for name in names
 }
 
 
@@ -55,3 +67,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'causerie' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

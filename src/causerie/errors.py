@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class CauserieError(Exception):
     """Nothing could be done (exit status 2): usage, missing weights, unreadable input."""
+
+
+class RecordError(ValueError):
+    """Why one record cannot be used; a reader raises or yields it, and goes on."""

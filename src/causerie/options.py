@@ -128,3 +128,8 @@ def _fits(value: Any, kinds: tuple[Any, ...]) -> bool:
 
 def _allowed(kinds: tuple[Any, ...]) -> str:
     return " or ".join(_NAMES.get(kind, str(kind)) for kind in kinds)
+
+
+def choices_of(hint: Any) -> str:
+    """What an option of this type can be, in words."""
+    return _allowed(kinds_of(hint))

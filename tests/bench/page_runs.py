@@ -59,9 +59,7 @@ SETS = {
 
 def facts(column: str, sentinels: set[str] = SENTINELS) -> MetricFacts:
     name = column.split(".")[0]
-    return MetricFacts(
-        name, f"What {name} measures.", f"{name}|v1", (), name != "perplexity", name in sentinels
-    )
+    return MetricFacts(name, f"What {name} measures.", f"{name}|v1", (), name in sentinels)
 
 
 def estimate(value: float, n: int) -> Estimate:
@@ -113,7 +111,8 @@ def realistic_set(name: str, seed: int = 0) -> SetResult:
         heavy = not about.sentinel and column not in ("bleu", "rouge")
         rows.append(
             MetricRow(
-                column, about.name, about.sentinel, about.higher_is_better, found, dimensions, rank,
+                column, about.name, about.sentinel, about.name != "perplexity", found,
+                dimensions, rank,
                 seconds_per_1000=float(generator.gamma(2, 40)) if heavy else 0.21,
                 truncated=float(generator.uniform(0, 0.1)) if heavy else None,
                 scored=n - sum(missing.values()), unscored=missing,

@@ -17,8 +17,7 @@ from nltk.metrics.agreement import AnnotationTask
 from numpy.typing import NDArray
 from scipy import stats
 
-from causerie.bench.analysis import Column, analyse
-from causerie.bench.judged import JudgedItem, JudgedPair, JudgedSet, read_judged
+from causerie.bench.analysis import ScoredColumn, analyse
 from causerie.bench.results import (
     MetricFacts,
     MetricRow,
@@ -28,8 +27,10 @@ from causerie.bench.results import (
     from_json,
     to_json,
 )
-from causerie.bench.units import sampled, units_of
+from causerie.bench.sets.judged import JudgedItem, JudgedPair, JudgedSet, read_judged
+from causerie.bench.sets.units import sampled, units_of
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.metrics.base import Column
 from causerie.stats import soft_pairwise_accuracy
 
 FAST = RunOptions(resamples=100, permutations=1000)
@@ -43,14 +44,15 @@ def _no_warnings() -> object:
         yield
 
 
-def facts(name: str, higher: bool = True, sentinel: bool = False) -> MetricFacts:
-    return MetricFacts(name, "for tests", name, (), higher, sentinel)
+def facts(name: str) -> MetricFacts:
+    return MetricFacts(name, "for tests", name, (), False)
 
 
-def column(name: str, values: Sequence[float], higher: bool = True) -> Column:
+def column(name: str, values: Sequence[float], higher: bool = True) -> ScoredColumn:
     array = np.array(values, dtype=np.float64)
     missing = int(np.isnan(array).sum())
-    return Column(name, facts(name, higher), array, {"no reference": missing} if missing else {})
+    about = Column(better="higher" if higher else "lower")
+    return ScoredColumn(name, name, about, array, {"no reference": missing} if missing else {})
 
 
 def judged_set(
@@ -363,7 +365,9 @@ def test_anything_gives_numbers_or_reasons(data: st.DataObject) -> None:
     options = RunOptions(resamples=20, permutations=50)
     result = analyse(judged_set(rows, contexts, systems), columns, options)
     assert all(map(sound, result.rows))
-    run = RunResult("s", "0", "now", "m", options, tuple(c.facts for c in columns), (result,))
+    run = RunResult(
+        "s", "0", "now", "m", options, tuple(facts(c.metric) for c in columns), (result,)
+    )
     text = to_json(run)
     assert "NaN" not in text
     assert from_json(text) == run

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from causerie.bench.catalogue import catalogue, default_sets, entry_for, find_set
-from causerie.bench.convert import CONVERTERS
+from causerie.bench.sets.catalogue import catalogue, default_sets, entry_for, find_set
+from causerie.bench.sets.convert import CONVERTERS
 from causerie.errors import CauserieError
 
 
@@ -105,7 +105,7 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys, causerie.bench.judged, causerie.bench.convert, causerie.bench.printed;"
+        "import sys, causerie.bench.sets.convert, causerie.bench.papers.printed;"
         "sys.exit(any(m in sys.modules for m in ('torch', 'transformers', 'pyarrow')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,10 +12,10 @@ from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.config import CausalScoreConfig
-from causerie.metrics.causalscore.discovery import DiscoveryTest
+from causerie.metrics.causalscore.measure import DiscoveryTest
 from causerie.metrics.causalscore.questions import Question
-from causerie.metrics.trained import TrainingRun
-from causerie.training.annotated import AnnotatedCorpus
+from causerie.training.corpus import AnnotatedCorpus
+from causerie.training.trainable import TrainingRun
 from terminal import run_causerie
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "metrics" / "causalscore"))
@@ -47,9 +47,9 @@ def artifact(engines: Engines, files: list[Path], tmp_path_factory: pytest.TempP
 
 
 def test_every_file_and_all_of_them(engines: Engines, artifact: Path, files: list[Path]) -> None:
-    metric = CausalScore(engines, str(artifact))
+    metric = CausalScore(str(artifact))
     corpus = AnnotatedCorpus.read(files)
-    result = run_causes(metric, corpus, ["a", "b"], resamples=100)
+    result = run_causes(metric, engines, corpus, ["a", "b"], resamples=100)
     assert [domain.name for domain in result.domains] == ["a", "b", "all"]
     assert [domain.exchanges for domain in result.domains] == [40, 40, 80]
     for domain in result.domains:
@@ -68,7 +68,7 @@ def test_every_file_and_all_of_them(engines: Engines, artifact: Path, files: lis
         assert set(domain.true_against_random) == {
             "mean", "unconditional", "conditional", "max", "sum", "noisy-or",
         }  # fmt: skip
-    assert result == run_causes(metric, corpus, ["a", "b"], resamples=100)
+    assert result == run_causes(metric, engines, corpus, ["a", "b"], resamples=100)
     text = causes_markdown(result)
     assert "| all | position only |" in text
     assert "Exchanges: a 40 of 40 dialogues; b 40 of" in text

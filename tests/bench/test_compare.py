@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.bench.compare import EXAMPLES, compare
-from causerie.bench.gates import Condition, parse_condition
-from causerie.bench.pairing import partners, read_responses
-from causerie.bench.scores import ScoreStore
-from causerie.dialogue import Exchange
-from causerie.engines import Engines
+from causerie.bench.compare import CompareResult, compare, compare_responses
+from causerie.bench.pairing import EXAMPLES, Responses, partners, responses_of
+from causerie.dialogue import Dialogue, Exchange
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric, Score, Scores
+from causerie.io import read
+from causerie.metrics.base import Column, Level, Metric, Score
 from causerie.metrics.sentinels import Length
-from causerie.stats import Estimate
+from causerie.scoring.gates import parse_condition
+from causerie.scoring.plan import Plan
+from causerie.scoring.scorer import Scorer
 
 
+@dataclass(frozen=True)
 class Cost(Metric):
     """Characters of the response: the fewer the better; "?" cannot be scored."""
 
-    name = "cost"
-    summary = "characters"
-    higher_is_better = False
+    name: ClassVar[str] = "cost"
+    summary: ClassVar[str] = "characters"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        texts = [e.response.text for e in exchanges]
-        return [(Score.unscored("a question") if t == "?" else Score.of(len(t)),) for t in texts]
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(better="lower", range=(0, None)),)
+
+    def score_one(self, exchange: Exchange) -> float | Score:
+        text = exchange.response.text
+        return Score.unscored("a question") if text == "?" else len(text)
+
+
+@dataclass(frozen=True)
+class Words(Metric):
+    """Words of the response: the more the better."""
+
+    name: ClassVar[str] = "words"
+    summary: ClassVar[str] = "words"
+    least: float | None = None
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(range=(self.least, None)),)
+
+    def score_one(self, exchange: Exchange) -> float:
+        return len(exchange.response.text.split())
 
 
 def dialogue(name: str | None, *turns: tuple[str, str], **fields: Any) -> dict[str, Any]:
@@ -51,13 +71,19 @@ def write(path: Path, records: Sequence[Any]) -> str:
     return str(path)
 
 
-def result_of(tmp_path: Path, a: list[Any], b: list[Any], metric: type[Metric] = Length, **o: Any):
-    sides = [
-        read_responses(write(tmp_path / f"{name}.jsonl", records), o.get("speaker"))
+def read_responses(path: str, speaker: str | None = None) -> Responses:
+    return responses_of(read(path), path, speaker)
+
+
+def result_of(
+    tmp_path: Path, a: list[Any], b: list[Any], metric: type[Metric] = Length, **options: Any
+) -> CompareResult:
+    speaker = options.pop("speaker", None)
+    old, new = (
+        read_responses(write(tmp_path / f"{name}.jsonl", records), speaker)
         for name, records in (("a", a), ("b", b))
-    ]
-    with ScoreStore(":memory:") as store:
-        return compare(*sides, [metric(Engines())], store, seed=o.get("seed", 0))
+    )
+    return compare_responses(old, new, Scorer(Plan.of(metric())), **options)
 
 
 def pairs_of(tmp_path: Path, a: list[Any], b: list[Any], speaker: str | None = None):
@@ -273,57 +299,127 @@ def test_everything_goes_to_json(tmp_path: Path) -> None:
     assert data["a"]["responses"] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("density < -0.1", Condition("density", "<", -0.1)),
-        ("density<-0.1", Condition("density", "<", -0.1)),
-        ("  fed.error-recovery  >  1e-3 ", Condition("fed.error-recovery", ">", 1e-3)),
-    ],
-)
-def test_conditions(text: str, expected: Condition) -> None:
-    assert parse_condition(text, ["density", "fed.error-recovery"]) == expected
+def gate(result: CompareResult, condition: str, **options: bool) -> bool | None:
+    columns = {column.column: Column(calibrated=True) for column in result.columns}
+    return result.judge(parse_condition(condition, columns, "difference"), **options).holds
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "cannot be read"),
-        ("density", "cannot be read"),
-        ("density <= -0.1", "cannot be read"),
-        ("density = 1", "cannot be read"),
-        ("density < 1 2", "cannot be read"),
-        ("0.1 < density < 1", "cannot be read"),
-        ("density < low", "write a number"),
-        ("density < nan", "write a number"),
-        ("density > inf", "write a number"),
-        ("bleu < 1", "use one of density"),
-    ],
-)
-def test_bad_conditions_are_one_sentence(text: str, message: str) -> None:
-    with pytest.raises(CauserieError, match=message):
-        parse_condition(text, ["density"])
+def test_conditions_on_a_comparison(tmp_path: Path) -> None:
+    # words of b minus words of a: 1, 2, 1, 2, ...: 1.5 on average
+    a = [row(str(i), "x") for i in range(12)]
+    b = [row(str(i), "x x" + " x" * (i % 2)) for i in range(12)]
+    result = result_of(tmp_path, a, [*b, "{bad"])
+    assert gate(result, "length > 1.4") is True
+    assert gate(result, "length > 1.6") is False
+    assert gate(result, "length < 1.6") is True
+    assert gate(result, "length > 1.4", significant=True) is False
+    assert gate(result, "length > 0.9", significant=True) is True
+    assert gate(result, "mean(length) > 2.4") is True
+    assert gate(result, "mean(length) > 2.6") is False
+    assert gate(result, "skipped > 7%") is True  # one of 13 records of b
+    assert gate(result, "skipped > 8%") is False
+    assert gate(result, "unscored(length) > 0") is False
 
 
-@pytest.mark.parametrize(
-    ("condition", "holds", "surely"),
-    [
-        ("d < 0", True, False),
-        ("d < 0.6", True, True),
-        ("d > -2", True, False),
-        ("d > -3", True, True),
-        ("d > 0", False, False),
-        ("d < -0.5", False, False),
-    ],
-)
-def test_when_a_condition_holds(condition: str, holds: bool, surely: bool) -> None:
-    difference = Estimate(-0.5, 10, low=-2.5, high=0.5)
-    parsed = parse_condition(condition, ["d"])
-    assert parsed.holds(difference) is holds
-    assert parsed.holds(difference, significant=True) is surely
+def test_a_condition_on_no_number_cannot_be_told(tmp_path: Path) -> None:
+    result = result_of(tmp_path, [row("1", "?")], [row("1", "?")], Cost)
+    assert gate(result, "cost < 0") is None
+    assert gate(result, "mean(cost) < 0") is None
+    assert gate(result, "unscored(cost) > 99%") is True
+    result = result_of(tmp_path, [row("1", "x")], [row("1", "x x")])
+    assert gate(result, "length > 0") is True
+    assert gate(result, "length > 0", significant=True) is None
 
 
-def test_a_condition_on_no_number_cannot_be_told() -> None:
-    condition = Condition("d", "<", 0)
-    assert condition.holds(Estimate(None, 0, reason="nothing")) is None
-    assert condition.holds(Estimate(-1.0, 1), significant=True) is None
+TALKS = [
+    ["How are you?", "I am fine, thanks.", "And the dog?", f"The dog is {i}."] for i in range(9)
+]
+
+
+def silent(talks: list[list[str]], every: int = 2) -> list[list[str]]:
+    """The same with the replies of the second speaker gone in some dialogues."""
+    return [
+        [text if j % 2 == 0 or i % every else "" for j, text in enumerate(talk)]
+        for i, talk in enumerate(talks)
+    ]
+
+
+@pytest.mark.parametrize("least", [0.0, None])
+def test_an_empty_reply_is_the_worst(least: float | None) -> None:
+    """Of nine dialogues five fall silent: their replies count as the bound, or the worst seen."""
+    found = compare(TALKS, silent(TALKS), Words(least), speaker="B")
+    column = found.column("words")
+    assert (found.pairs, found.a.empty, found.b.empty) == (18, 0, 10)
+    worst = 4 if least is None else 0
+    assert column.mean_a == 4
+    assert column.mean_b == pytest.approx((10 * worst + 8 * 4) / 18)
+    assert column.unscored == {}
+    assert column.unscored_b == 10 / 18
+    assert column.difference.n == 18
+    if least == 0:
+        assert gate(found, "words < -0.2", significant=True) is True
+        assert column.examples[0].b == ""
+        assert any("(empty)" in line for line in column.examples[0].lines())
+
+
+def test_an_empty_reply_is_the_worst_where_less_is_better() -> None:
+    talks = [["a", "xx"], ["b", "xxxx"], ["c", "xxx"]]
+    found = compare(talks, [["a", ""], ["b", "xxxx"], ["c", "xxx"]], Cost(), speaker="B")
+    assert found.column("cost").difference.value == pytest.approx((4 - 2) / 3)
+    assert found.column("cost").win_rate.value == pytest.approx(1 / 3)
+
+
+def test_an_empty_reply_says_nothing_where_no_end_is_good() -> None:
+    found = compare(TALKS, silent(TALKS), "length", speaker="B").column("length")
+    assert found.difference.n == 8
+    assert found.unscored == {"empty response": 10}
+
+
+def test_unpaired_silence_counts_too() -> None:
+    others = [[f"{i} {text}" for text in talk] for i, talk in enumerate(TALKS)]
+    found = compare(TALKS, silent(others), Words(0.0), speaker="B")
+    assert found.pairs is None
+    assert found.column("words").mean_b == pytest.approx((10 * 0 + 8 * 5) / 18)
+
+
+def test_a_file_and_what_is_in_memory_are_the_same(tmp_path: Path) -> None:
+    talks = [dialogue(None, ("user", f"q{i}"), ("bot", "x " * (i + 1))) for i in range(5)]
+    other = [dialogue(None, ("user", f"q{i}"), ("bot", "y " * 3)) for i in range(5)]
+    in_memory = compare(talks, other, "length")
+    paths = [write(tmp_path / name, t) for name, t in (("x.jsonl", talks), ("y.jsonl", other))]
+    from_files = compare(*paths, "length")
+    assert from_files.table == in_memory.table
+    assert (from_files.a.source, in_memory.a.source) == (paths[0], "a")
+    assert from_files.signature == in_memory.signature
+
+
+def test_engines_bring_their_settings() -> None:
+    engines = Engines(Settings(threads=1))
+    assert compare(TALKS, TALKS, "length", engines=engines).pairs == 27
+    with pytest.raises(CauserieError, match="other settings"):
+        compare(TALKS, TALKS, "length", engines=engines, settings=Settings())
+
+
+def test_dialogues_without_a_name_are_not_one_dialogue() -> None:
+    made = [Dialogue.from_texts([f"hi {i}", "x " * (i + 1)]) for i in range(6)]
+    found = compare(made, made, "length")
+    assert found.a.dialogues == 6
+    assert found.column("length").difference.low == 0
+
+
+def test_only_the_system_is_compared_where_it_is_known() -> None:
+    talk = [{"role": "user", "content": "hi there you"}, {"role": "assistant", "content": "hi"}]
+    more = [*talk, {"role": "user", "content": "and now?"}]
+    assert compare([more] * 3, [more] * 3, "length").a.responses == 3
+    assert compare([more] * 3, [more] * 3, "length", speaker="all").a.responses == 6
+
+
+def test_the_result_shows_itself() -> None:
+    found = compare(TALKS, silent(TALKS), {"w": Words(0.0), "length": "length"}, speaker="B")
+    assert repr(found).startswith("paired: 18 pairs")
+    assert "| w ↑ | 4.0000 | 1.7778 |" in repr(found)
+    assert "| *length* |" in repr(found)
+    assert found.table.column("column").to_pylist() == ["w", "length"]
+    assert found.table.column("better").to_pylist() == ["higher", None]
+    with pytest.raises(CauserieError, match="no column 'x' in the comparison: it has w, length"):
+        found.column("x")

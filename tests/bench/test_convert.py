@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from causerie.bench.convert import CONVERTERS, convert
-from causerie.bench.judged import JudgedSet, read_judged
+from causerie.bench.sets.convert import CONVERTERS, convert
+from causerie.bench.sets.judged import JudgedSet, read_judged
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 

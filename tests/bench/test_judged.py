@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causerie.bench.judged import read_attack, read_judged, set_name
+from causerie.bench.sets.judged import read_attack, read_judged, set_name
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 
@@ -85,6 +85,32 @@ def test_a_dialogue_keeps_its_roles(tmp_path: Path) -> None:
     assert [t.role for t in item.item.turns] == ["user", "system"]
 
 
+def test_messages_of_a_context_are_read_as_everywhere(tmp_path: Path) -> None:
+    context = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {"role": "tool", "content": "{}"},
+    ]
+    pair = {
+        "fact": "I sing.",
+        "a": {"system": "x", "text": "Sunny."},
+        "b": {"system": "y", "text": "Fog."},
+        "judgements": [{"overall": "A"}],
+    }
+    item = (
+        read_judged(write(tmp_path, "m.jsonl", record(context=context, fact="I sing.")))
+        .items[0]
+        .item
+    )
+    judged = read_judged(write(tmp_path, "p.jsonl", record(context=context, level="pair", **pair)))
+    assert isinstance(item, Exchange)
+    for exchange in (item, judged.pairs[0].a, judged.pairs[0].b):
+        assert [(t.text, t.role) for t in exchange.context] == [("Weather?", "user")]
+        assert exchange.response.role == "system"
+        assert exchange.background == ("I sing.", "Be brief.")
+    assert judged.problems == ("line 1: 1 messages of tools: left out",)
+
+
 def test_hash_and_records_do_not_depend_on_compression(tmp_path: Path) -> None:
     plain = write(tmp_path, "mine.jsonl", record(), record(id="r2"))
     packed = tmp_path / "mine.jsonl.gz"
@@ -136,9 +162,9 @@ def test_a_dimension_that_some_items_lack_is_a_problem(tmp_path: Path) -> None:
         (b"\xff\xfe{}", "not valid UTF-8"),
         ("[" * 100_000, "nested too deeply"),
         (record(context="hi"), "context must be a list"),
-        (record(context=[3]), "context turn 0 must be an object"),
-        (record(context=[{"speaker": "A"}]), "context turn 0 text is missing"),
-        (record(response=None), "response must be an object"),
+        (record(context=[3]), "context turn 0: must be an object"),
+        (record(context=[{"speaker": "A"}]), "context turn 0: text is missing"),
+        (record(response=None), "response: must be an object"),
         (record(response=turn("A", "a\0b")), "NUL"),
         (record(level="essay"), "level is 'essay'"),
         (record(level=["turn"]), "level is ['turn']"),

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from causerie.bench.analysis import Column, analyse
-from causerie.bench.judged import JudgedItem, JudgedSet
-from causerie.bench.markdown import to_markdown
+from causerie.bench.analysis import ScoredColumn, analyse
+from causerie.bench.files import to_markdown
 from causerie.bench.results import MetricFacts, RunOptions, RunResult
+from causerie.bench.sets.judged import JudgedItem, JudgedSet
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.metrics.base import Column
 from causerie.stats import Estimate
 
 OPTIONS = RunOptions(resamples=50, permutations=200)
@@ -36,12 +37,20 @@ def result() -> RunResult:
         "my_set", "turn", items, (), ("overall", "wit"), ("line 3: <b>odd</b> | text",), "0" * 64
     )
     metrics = {
-        "good": (MetricFacts("good", "g", "good-1", (), True, False), truth),
-        "none": (MetricFacts("none", "n", "none-1", (), True, False), np.full(60, np.nan)),
-        "length": (MetricFacts("length", "l", "length", (), True, True), generator.normal(size=60)),
+        "good": (MetricFacts("good", "g", "good-1", (), False), truth),
+        "none": (MetricFacts("none", "n", "none-1", (), False), np.full(60, np.nan)),
+        "length": (MetricFacts("length", "l", "length", (), True), generator.normal(size=60)),
     }
     columns = [
-        Column(name, facts, values, {"no reference": 60} if name == "none" else {}, 12.34, 0.5)
+        ScoredColumn(
+            name,
+            name,
+            Column(sentinel=facts.sentinel),
+            values,
+            {"no reference": 60} if name == "none" else {},
+            12.34,
+            0.5,
+        )
         for name, (facts, values) in metrics.items()
     ]
     found = analyse(judged, columns, OPTIONS)

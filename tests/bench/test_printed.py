@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from causerie.bench.printed import PAPERS, Block, Cell, Row, Table, parse_paper, printed_tables
+from causerie.bench.papers.printed import (
+    PAPERS,
+    Block,
+    Cell,
+    Row,
+    Table,
+    parse_paper,
+    printed_tables,
+)
 from causerie.errors import CauserieError
 
 

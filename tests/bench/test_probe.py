@@ -4,46 +4,49 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from causerie.bench.files import write_probe
 from causerie.bench.probe import probe_markdown, run_probe
-from causerie.bench.scores import ScoreStore
 from causerie.dialogue import Exchange
-from causerie.engines import Engines
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric, Score, Scores
+from causerie.metrics.base import Column, Level, Metric
 from causerie.metrics.ngrams import Bleu
 from causerie.metrics.sentinels import Length
+from causerie.scoring.plan import Plan
+from causerie.scoring.scorer import Scorer
+from causerie.scoring.store import ScoreStore
 
 
+@dataclass(frozen=True)
 class Shortness(Metric):
     """Words of the response, the fewer the better."""
 
-    name = "shortness"
-    summary = "few words"
-    higher_is_better = False
+    name: ClassVar[str] = "shortness"
+    summary: ClassVar[str] = "few words"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return [(Score.of(len(e.response.text.split())),) for e in exchanges]
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(better="lower"),)
+
+    def score_one(self, exchange: Exchange) -> float:
+        return len(exchange.response.text.split())
 
 
+@dataclass(frozen=True)
 class Seen(Metric):
     """Keeps what it was asked to score."""
 
-    name = "seen"
-    summary = "everything"
+    name: ClassVar[str] = "seen"
+    summary: ClassVar[str] = "everything"
+    asked: ClassVar[list[tuple[tuple[str, ...], str]]] = []
 
-    def __init__(self, engines: Engines) -> None:
-        super().__init__(engines)
-        self.asked: list[tuple[tuple[str, ...], str]] = []
-
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        self.asked += [(tuple(t.text for t in e.context), e.response.text) for e in exchanges]
-        return [(Score.of(0.0),) for _ in exchanges]
+    def score_one(self, exchange: Exchange) -> float:
+        self.asked.append((tuple(t.text for t in exchange.context), exchange.response.text))
+        return 0.0
 
 
 def attack(context: str, answer: str, corrupted: str) -> dict[str, Any]:
@@ -60,9 +63,8 @@ def write(folder: Path, name: str, records: Sequence[dict[str, Any]]) -> None:
 
 
 def probe(folder: Path, metrics: Sequence[type[Metric]] = (Length,), **options: Any):
-    engines = Engines()
-    with ScoreStore(":memory:") as store:
-        return run_probe([m(engines) for m in metrics], folder, store, **options)
+    plan = Plan.of([metric() for metric in metrics], speaker="all")
+    return run_probe(Scorer(plan, ScoreStore(":memory:")), folder, **options)
 
 
 @pytest.fixture
@@ -95,16 +97,14 @@ def test_accuracy_by_hand_with_ties_half(folder: Path) -> None:
 
 
 def test_random_answers_come_from_another_context(folder: Path) -> None:
-    engines = Engines()
-    metric = Seen(engines)
-    with ScoreStore(":memory:") as store:
-        (result,) = run_probe([metric], folder, store, attacks=["random"]).attacks
+    Seen.asked.clear()
+    (result,) = probe(folder, (Seen,), attacks=["random"]).attacks
     true = {
         (("one?",), "a b c"), (("one?",), "a b"), (("two?",), "a b"), (("three?",), "a b c d"),
         (("two?",), "a"),
     }  # fmt: skip
-    assert true <= set(metric.asked)
-    drawn = set(metric.asked) - true
+    assert true <= set(Seen.asked)
+    drawn = set(Seen.asked) - true
     assert drawn
     for context, answer in drawn:
         assert (context, answer) not in true
@@ -129,12 +129,11 @@ def test_sample_is_fixed_by_the_seed(folder: Path) -> None:
     write(folder, "dullness", [attack(f"{i}?", "a " * (i + 1), "b") for i in range(40)])
 
     def asked(seed: int) -> set[tuple[tuple[str, ...], str]]:
-        metric = Seen(Engines())
-        with ScoreStore(":memory:") as store:
-            options = {"attacks": ["dullness"], "max_items": 10, "seed": seed}
-            (result,) = run_probe([metric], folder, store, **options).attacks
+        Seen.asked.clear()
+        options = {"attacks": ["dullness"], "max_items": 10, "seed": seed}
+        (result,) = probe(folder, (Seen,), **options).attacks
         assert (result.items, result.of_items) == (10, 40)
-        return set(metric.asked)
+        return set(Seen.asked)
 
     assert asked(1) == asked(1) != asked(2)
 

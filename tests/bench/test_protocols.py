@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.bench import protocols as module
-from causerie.bench.catalogue import catalogue
-from causerie.bench.judged import JudgedItem, JudgedSet
-from causerie.bench.protocols import FILTERS, STATISTICS, Protocol, apply, protocol, protocols
+from causerie.bench.papers import protocols as module
+from causerie.bench.papers.protocols import (
+    FILTERS,
+    STATISTICS,
+    Protocol,
+    apply,
+    protocol,
+    protocols,
+)
+from causerie.bench.sets.catalogue import catalogue
+from causerie.bench.sets.judged import JudgedItem, JudgedSet
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 

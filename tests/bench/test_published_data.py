@@ -9,13 +9,14 @@ import os
 import numpy as np
 import pytest
 
-from causerie.bench.analysis import Column, analyse
-from causerie.bench.catalogue import find_set
-from causerie.bench.judged import JudgedSet, read_judged
-from causerie.bench.protocols import apply, protocols
-from causerie.bench.results import MetricFacts, RunOptions
-from causerie.bench.units import units_of
+from causerie.bench.analysis import ScoredColumn, analyse
+from causerie.bench.papers.protocols import apply, protocols
+from causerie.bench.results import RunOptions
+from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.units import units_of
 from causerie.errors import CauserieError
+from causerie.metrics.base import Column
 from causerie.stats import krippendorff_alpha, vote_codes
 
 FOLDER = os.environ.get("CAUSERIE_JUDGED")
@@ -50,8 +51,8 @@ def test_the_three_overall_votes_always_agree_and_the_results_say_so(name: str) 
     assert all(len(set(row)) == 1 for row in overall)
     units = units_of(judged(name))
     lengths = [float(len(item.response.text)) for item in units.items]  # type: ignore[union-attr]
-    facts = MetricFacts("length", "characters", "length", (), True, True)
-    column = Column("length", facts, np.array(lengths), {})
+    about = Column(better=None, sentinel=True)
+    column = ScoredColumn("length", "length", about, np.array(lengths), {})
     result = analyse(judged(name), [column], RunOptions(resamples=10, permutations=10))
     assert result.alpha.value == 1
     assert any("over all 5 dimensions together is 0.671" in note for note in result.notes)

@@ -4,46 +4,49 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from causerie.bench.ranking import ranking_markdown, ranking_picture, run_ranking
-from causerie.bench.scores import ScoreStore
+from causerie.bench.ranking import ranking_markdown, ranking_picture, run_ranking, variants
 from causerie.dialogue import Exchange
-from causerie.engines import Engines
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric, Score, Scores
-from causerie.training.candidates import corpus_items, ranking_items
+from causerie.metrics.base import Column, Level, Metric, Score
+from causerie.scoring.plan import Plan
+from causerie.scoring.scorer import Scorer
 from causerie.training.corpus import Corpus
+from causerie.training.negatives import corpus_items, ranking_items
 from terminal import run_causerie
 
 
+@dataclass(frozen=True)
 class Alike(Metric):
     """How many words the response shares with the last turn."""
 
-    name = "alike"
-    summary = ""
+    name: ClassVar[str] = "alike"
+    summary: ClassVar[str] = ""
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return [(Score.of(self.value(e)),) for e in exchanges]
-
-    def value(self, exchange: Exchange) -> float:
+    def score_one(self, exchange: Exchange) -> float | Score:
         last, response = exchange.last(1)[0].text.split(), exchange.response.text.split()
         return len(set(last) & set(response))
 
 
+@dataclass(frozen=True)
 class Unlike(Alike):
-    name = "unlike"
-    higher_is_better = False
+    name: ClassVar[str] = "unlike"
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(better="lower"),)
 
 
+@dataclass(frozen=True)
 class Silent(Alike):
-    name = "silent"
+    name: ClassVar[str] = "silent"
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        return [(Score.unscored("never"),) for _ in exchanges]
+    def score_one(self, exchange: Exchange) -> float | Score:
+        return Score.unscored("never")
 
 
 @pytest.fixture
@@ -59,21 +62,23 @@ def talks(tmp_path: Path) -> Path:
     return path
 
 
-def test_ranks_by_hand(talks: Path, tmp_path: Path) -> None:
-    engines = Engines()
-    metrics = {"mine": Alike(engines), "worst": Unlike(engines), "none": Silent(engines)}
-    with ScoreStore(tmp_path / "scores.sqlite") as store:
-        result = run_ranking(metrics, Corpus.read([talks]), store, max_items=40)
+def scorer(**metrics: Metric) -> Scorer:
+    return Scorer(Plan(metrics, speaker="all"))
+
+
+def test_ranks_by_hand(talks: Path) -> None:
+    metrics = scorer(mine=Alike(), worst=Unlike(), none=Silent())
+    result = run_ranking(metrics, Corpus.read([talks]), max_items=40)
     assert (result.items, result.of_items) == (40, 40)
     mine, worst, none = result.columns
     # thirty are found at once; ten share no word, so all 15 others tie with them
-    assert mine.recall.value == pytest.approx(30 / 40)
-    assert mine.mrr.value == pytest.approx((30 + 10 / 16) / 40)
-    assert mine.above_random.value == pytest.approx((30 + 10 / 2) / 40)
-    assert mine.recall.low is not None
-    assert mine.recall.low < 0.75 < mine.recall.high  # type: ignore[operator]
-    assert worst.recall.value == 0
-    assert none.recall.value is None
+    assert mine.ranking.recall.value == pytest.approx(30 / 40)
+    assert mine.ranking.mrr.value == pytest.approx((30 + 10 / 16) / 40)
+    assert mine.ranking.above.value == pytest.approx((30 + 10 / 2) / 40)
+    assert mine.ranking.recall.low is not None
+    assert mine.ranking.recall.low < 0.75 < mine.ranking.recall.high  # type: ignore[operator]
+    assert worst.ranking.recall.value == 0
+    assert none.ranking.recall.value is None
     text = ranking_markdown(result)
     assert "| mine | 0.750 [" in text
     assert "| none | – |" in text
@@ -82,14 +87,24 @@ def test_ranks_by_hand(talks: Path, tmp_path: Path) -> None:
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}path")) == 4  # two columns scored
 
 
-def test_sample_is_drawn_with_the_seed(talks: Path, tmp_path: Path) -> None:
-    metrics = {"mine": Alike(Engines())}
-    with ScoreStore(tmp_path / "scores.sqlite") as store:
-        corpus = Corpus.read([talks])
-        runs = [run_ranking(metrics, corpus, store, max_items=9, seed=s) for s in (1, 1, 2)]
+def test_sample_is_drawn_with_the_seed(talks: Path) -> None:
+    metrics, corpus = scorer(mine=Alike()), Corpus.read([talks])
+    runs = [run_ranking(metrics, corpus, max_items=9, seed=s) for s in (1, 1, 2)]
     assert runs[0] == runs[1]
     assert runs[0].columns != runs[2].columns
     assert runs[0].items == 9
+
+
+def test_variants_of_one_metric_stand_beside_each_other() -> None:
+    named = variants("density, density:distance=classifier,c=density:distance=euclidean,here/mine")
+    assert named == {
+        "density": "density",
+        "density:distance=classifier": "density:distance=classifier",
+        "c": "c=density:distance=euclidean",
+        "mine": "here/mine",
+    }
+    del named["mine"]
+    assert list(Plan.of(named).columns) == list(named)
 
 
 def test_few_dialogues_give_fewer_candidates(talks: Path) -> None:
@@ -119,4 +134,4 @@ def test_command(talks: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "ranking.svg").read_text().startswith("<svg")
     wrong = run_causerie(*words, "--metrics", "length:x")
     assert wrong.returncode == 2
-    assert "METRIC:OPTION=VALUE" in wrong.stderr
+    assert "x: write KEY=VALUE" in wrong.stderr

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,15 +14,15 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
 from causerie import metrics as registry
-from causerie.bench import reproduce as room
-from causerie.bench.printed import PAPERS
-from causerie.bench.reproduce import Ours, Reproduction, reproduce
-from causerie.bench.reproduction import reproduction_markdown, reproduction_text
-from causerie.bench.scores import ScoreStore
+from causerie.bench.papers.printed import PAPERS
+from causerie.bench.papers.render import reproduction_markdown, reproduction_text
+from causerie.bench.papers.run import Ours, Reproduction, reproduce
 from causerie.dialogue import Exchange
-from causerie.engines import Engines, Settings
+from causerie.engines import Settings
 from causerie.errors import CauserieError
-from causerie.metrics.base import Level, Metric, Score, Scores
+from causerie.metrics.base import Column, Level, Metric
+from causerie.scoring import plan
+from causerie.text import words
 
 # ROUGE-L of these with the human response "a b c d", by hand: 2 * common / all words.
 TEXTS = {"human": "a b c d", "near": "a b c z", "half": "a b y z", "far": "x y"}
@@ -101,10 +102,11 @@ def write_grade(folder: Path) -> list[tuple[str, float, int]]:
     return known
 
 
-def run(paper: str, folder: Path, metrics: Sequence[str] | None = ("rouge",)) -> Reproduction:
-    engines = Engines(Settings(models_dir=folder / "no models", offline=True))
-    with ScoreStore(":memory:") as store:
-        return reproduce(paper, folder, store, engines, metrics=metrics)
+def run(
+    paper: str, folder: Path, metrics: Sequence[str] | None = ("rouge",), **options: Any
+) -> Reproduction:
+    settings = Settings(models_dir=folder / "no models", offline=True)
+    return reproduce(paper, folder, metrics=metrics, settings=settings, **options)
 
 
 def cells(reproduction: Reproduction, number: str, method: str, block: int = 0) -> dict[str, Ours]:
@@ -187,15 +189,40 @@ def test_a_file_without_an_item_of_the_protocol_says_so(tmp_path: Path) -> None:
 
 
 def test_a_row_has_the_options_of_its_metric(tmp_path: Path) -> None:
-    """DEnsity prints BLEU-2, GRADE BLEU-4; what the caller sets comes on top."""
+    """DEnsity prints BLEU-2, whatever the caller sets; GRADE just BLEU."""
     write_grade(tmp_path)
+    options = {"bleu": {"order": 3}}
     assert "bleu(order=2)" in run("density", tmp_path, ["bleu"]).signature
     assert "order" not in run("grade", tmp_path, ["bleu"]).signature
-    engines = Engines(Settings(models_dir=tmp_path / "no models", offline=True))
-    with ScoreStore(":memory:") as store:
-        options = {"bleu": {"order": 3}}
-        found = reproduce("density", tmp_path, store, engines, metrics=["bleu"], options=options)
-    assert "bleu(order=3)" in found.signature
+    assert "bleu(order=3)" in run("grade", tmp_path, ["bleu"], options=options).signature
+    found = run("density", tmp_path, ["bleu"], options=options)
+    assert "bleu(order=2)" in found.signature
+    assert "bleu(order=3)" not in found.signature
+
+
+def test_a_metric_that_the_paper_has_not_stands_in_a_row_of_its_own(tmp_path: Path) -> None:
+    known = write_grade(tmp_path)
+    found = run("grade", tmp_path, ["rouge", "mine=rouge", "length", "two=bleu:order=2"])
+    printed, mine = cells(found, "1", "ROUGE"), cells(found, "1", "mine")
+    assert {label: value(cell) for label, cell in mine.items()} == {
+        label: value(cell) for label, cell in printed.items()
+    }
+    ratings = [rating for system, _, rating in known if system == "transformer_ranker"]
+    texts = ["near", "half", "far", "human", "half"]
+    lengths = [len(words(TEXTS[kind])) for kind in texts]
+    assert value(cells(found, "1", "length")["Transformer-Ranker Pearson"]) == pytest.approx(
+        np.corrcoef(lengths, ratings)[0, 1]
+    )
+    assert "bleu(order=2)" in found.signature
+    for text in (reproduction_text(found), reproduction_markdown(found)):
+        assert "not in the paper" in text
+        assert f"– / {value(mine['Average']):.3f}" in text
+    for table in found.tables:  # and in every table whose data is public
+        for block in table.printed.blocks:
+            own = [row.method for row in block.rows if row.group == "not in the paper"]
+            public = any(column.protocol for column in block.columns)
+            assert own == (["mine", "length", "two"] if public else [])
+    assert "not in the paper" not in reproduction_text(run("grade", tmp_path, None))
 
 
 def test_what_is_missing_has_a_footnote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,27 +281,31 @@ def test_an_average_of_some_cells_is_none(tmp_path: Path) -> None:
     assert row["Average"] == Ours()
 
 
+@dataclass(frozen=True)
 class Dimensions(Metric):
     """Stands in for FED: dimensions of its own, lower is better."""
 
-    name = "fed"
-    summary = "stand-in"
-    higher_is_better = False
+    name: ClassVar[str] = "fed"
+    summary: ClassVar[str] = "stand-in"
 
-    def dimensions(self, level: Level) -> tuple[str, ...]:
-        return ("semantically-appropriate", "interesting", "overall")
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        names = ("semantically-appropriate", "interesting", "overall")
+        return tuple(Column(name, better="lower") for name in names)
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        numbers = [int(e.response.text) for e in exchanges]
-        return [tuple(map(Score.of, (n, (n - 2) ** 2, n % 2))) for n in numbers]
+    def score_one(self, exchange: Exchange) -> dict[str, float]:
+        n = int(exchange.response.text)
+        return dict(
+            zip((c.name for c in self.columns("turn")), (n, (n - 2) ** 2, n % 2), strict=True)
+        )
 
 
+@dataclass(frozen=True)
 class Broken(Metric):
-    name = "cpmi"
-    summary = "stand-in"
-    tries = 0
+    name: ClassVar[str] = "cpmi"
+    summary: ClassVar[str] = "stand-in"
+    tries: ClassVar[int] = 0
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
+    def score_one(self, exchange: Exchange) -> float:
         type(self).tries += 1
         raise CauserieError("its weights are not here: fetch them")
 
@@ -283,9 +314,9 @@ class Broken(Metric):
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Metric]]:
     """The registry as it will be once these metrics are installed."""
     metrics: dict[str, type[Metric]] = {"fed": Dimensions, "cpmi": Broken}
-    monkeypatch.setattr(room.registry, "names", lambda: tuple(metrics))
-    monkeypatch.setattr(room.registry, "find", lambda name: metrics[name])
-    monkeypatch.setattr(room.registry, "load", lambda name, engines: metrics[name](engines))
+    for module in (registry, plan):
+        monkeypatch.setattr(module, "names", lambda: tuple(metrics))
+        monkeypatch.setattr(module, "load_metric", lambda name, **options: metrics[name]())
     Broken.tries = 0
     return metrics
 

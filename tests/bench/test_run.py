@@ -3,45 +3,64 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
+import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from causerie.bench.files import rows_of, write_results
-from causerie.bench.judged import JudgedSet
-from causerie.bench.results import RunOptions, RunResult, from_json
-from causerie.bench.run import SENTINELS, about, choose_metrics, choose_sets, execute, plan
-from causerie.bench.scores import ScoreStore
+from causerie.bench.files import write_results
+from causerie.bench.results import RunOptions, RunResult, from_json, rows_of
+from causerie.bench.run import (
+    SENTINELS,
+    BenchRun,
+    choose_metrics,
+    choose_sets,
+    execute,
+    run_bench,
+    sets_with_dimension,
+)
 from causerie.dialogue import Exchange
-from causerie.engines import Engines
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.io import read_table
-from causerie.metrics.base import Metric, Score, Scores
-from causerie.metrics.sentinels import Length
+from causerie.metrics.base import Column, Level, Metric, Score, Scores
+from causerie.progress import Progress
+from causerie.scoring.plan import Plan
+from causerie.scoring.store import ScoreStore, digest_of
 from causerie.text import words
 
 OPTIONS = RunOptions(max_items=40, resamples=50, permutations=200, seed=3)
 
 
+@dataclass(frozen=True)
 class Vowels(Metric):
-    """Share of vowels; counts what it is asked."""
+    """Share of vowels; counts what it is asked. It claims a network, so that scores are kept."""
 
-    name = "vowels"
-    summary = "for tests"
-    higher_is_better = False
+    name: ClassVar[str] = "vowels"
+    summary: ClassVar[str] = "for tests"
+    needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    asked: ClassVar[list[Exchange]] = []
 
-    def __init__(self, engines: Engines) -> None:
-        super().__init__(engines)
-        self.scored = 0
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return (Column(better="lower", range=(0, 1)),)
 
-    def score_exchanges(self, exchanges: Sequence[Exchange]) -> list[Scores]:
-        self.scored += len(exchanges)
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        self.asked.extend(exchanges)
         return [(Score.of(_vowels(e.response.text)),) for e in exchanges]
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> None:
+    Vowels.asked.clear()
 
 
 def _vowels(text: str) -> float:
@@ -78,18 +97,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sets_and_metrics(folder: Path) -> tuple[list[JudgedSet], list[Metric]]:
-    engines = Engines()
+def planned(folder: Path, metrics: str = "bleu", *others: Metric) -> BenchRun:
     sets, _ = choose_sets("fed_turn,own", folder)
-    metrics, _ = choose_metrics("bleu", engines)
-    return sets, [Vowels(engines), *metrics]
+    plan = choose_metrics(metrics).plan
+    chosen = {metric.name: metric for metric in others or (Vowels(),)}
+    return BenchRun.of(sets, replace(plan, metrics={**chosen, **plan.metrics}), OPTIONS)
 
 
 @pytest.fixture
 def result(folder: Path) -> RunResult:
-    sets, metrics = sets_and_metrics(folder)
-    store = ScoreStore(":memory:")
-    return execute(plan(sets, metrics, store, OPTIONS), store)
+    return execute(planned(folder), ScoreStore(":memory:"))
 
 
 def test_every_metric_and_every_sentinel_on_every_set(result: RunResult) -> None:
@@ -137,37 +154,106 @@ def test_a_sample_of_whole_contexts(result: RunResult) -> None:
 def test_a_second_run_scores_nothing_and_finds_the_same(folder: Path, tmp_path: Path) -> None:
     found, scored = [], []
     for _ in range(2):
-        sets, metrics = sets_and_metrics(folder)
+        Vowels.asked.clear()
         with ScoreStore(tmp_path / "scores.sqlite") as store:
-            result = execute(plan(sets, metrics, store, OPTIONS), store)
+            result = execute(planned(folder), store)
         found.append([[row.statistics for row in judged.rows] for judged in result.sets])
-        vowels = metrics[0]
-        assert isinstance(vowels, Vowels)
-        scored.append(vowels.scored)
+        scored.append([digest_of(exchange) for exchange in Vowels.asked])
     assert found[0] == found[1]
-    assert scored[0] >= 69
-    assert scored[1] == 0
+    assert len(scored[0]) == len(set(scored[0])) >= 60
+    assert not scored[1]
+
+
+def test_kept_scores_load_no_network(
+    folder: Path, tmp_path: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causerie.engines.encoder import Encoder
+
+    settings = Settings(encoder=str(tiny_bert))
+
+    def run(refresh: bool = False) -> RunResult:
+        with ScoreStore(tmp_path / "scores.sqlite") as store:
+            return run_bench(
+                folder, "own", "cosine", settings=settings, options=OPTIONS, store=store,
+                refresh=refresh,
+            )  # fmt: skip
+
+    def none(*arguments: object) -> Encoder:
+        raise CauserieError("no network may be loaded")
+
+    first = run()
+    monkeypatch.setattr(Encoder, "load", none)
+    again = run()
+    row = again.sets[0].row("cosine")
+    assert row == first.sets[0].row("cosine")  # seconds and what was cut, too
+    assert row is not None
+    assert row.truncated is not None
+    with pytest.raises(CauserieError, match="no network may be loaded"):
+        run(refresh=True)
+
+
+def test_a_metric_twice_with_other_options(folder: Path) -> None:
+    """BLEU-2 beside BLEU-4: the store once gave one for the other."""
+    path = folder / "own.jsonl"
+    records = [json.loads(line) for line in (folder / "fed_turn.jsonl").read_text().splitlines()]
+    for record in records:
+        record["reference"] = "oh yes idea " + record["response"]["text"][::2]
+    path.write_text("\n".join(map(json.dumps, records)))
+    (folder / "own.jsonl.gz").unlink()
+    alone = run_bench(folder, "own", "bleu:order=2", options=OPTIONS).sets[0]
+    both = run_bench(folder, "own", "bleu,b2=bleu:order=2", options=OPTIONS)
+    assert set(both.columns()) == {"bleu", "b2", *SENTINELS}
+    four, two, only = both.sets[0].row("bleu"), both.sets[0].row("b2"), alone.row("bleu")
+    assert four is not None
+    assert two is not None
+    assert only is not None
+    assert two.statistics == only.statistics != four.statistics
+    assert "b2=bleu(order=2)" in both.signature
 
 
 def test_adding_a_metric_computes_that_metric(folder: Path) -> None:
+    @dataclass(frozen=True)
+    class Consonants(Vowels):
+        name: ClassVar[str] = "consonants"
+        asked: ClassVar[list[Exchange]] = []
+
     store = ScoreStore(":memory:")
-    sets, (vowels, *others) = sets_and_metrics(folder)
-    execute(plan(sets, others, store, OPTIONS), store)
-    known = plan(sets, others, store, OPTIONS)
-    assert [sum(seconds) for seconds in known.scoring] == [0] * len(others)
-    added = plan(sets, [vowels, *others], store, OPTIONS)
-    assert sum(added.scoring[0]) > 0
-    assert sum(map(sum, added.scoring[1:])) == 0
+    execute(planned(folder), store)
+    Vowels.asked.clear()
+    execute(planned(folder, "bleu", Consonants(), Vowels()), store)
+    assert not Vowels.asked
+    assert Consonants.asked
 
 
 def test_progress_ends_where_it_was_said_to_end(folder: Path) -> None:
-    store, told = ScoreStore(":memory:"), []
-    sets, metrics = sets_and_metrics(folder)
-    planned = plan(sets, metrics, store, OPTIONS)
-    execute(planned, store, lambda what, done, total: told.append((what, done, total)))
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert told[-1] == ("done", planned.seconds, planned.seconds)
-    assert {"vowels on own", "statistics of own"} <= {what for what, *_ in told}
+    told: list[Progress] = []
+    execute(planned(folder), ScoreStore(":memory:"), watch=told.append)
+    counted = [progress for progress in told if progress.total is not None]
+    assert [p.done for p in counted] == sorted(p.done for p in counted)
+    assert (counted[-1].task, counted[-1].done) == ("done", counted[-1].total)
+    assert {"scoring own", "statistics of own"} <= {progress.task for progress in counted}
+    (note,) = (progress.note for progress in told if progress.note)
+    assert note.startswith("2 sets, 5 metrics: about ")
+
+
+@dataclass(frozen=True)
+class Weightless(Vowels):
+    name: ClassVar[str] = "weightless"
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        raise CauserieError("its weights are not here")
+
+
+def test_what_nobody_named_is_left_out_if_it_cannot_be_used(folder: Path) -> None:
+    run, told = planned(folder, "bleu", Weightless()), list[Progress]()
+    with pytest.raises(CauserieError, match="weights are not here"):
+        execute(run, watch=told.append)
+    result = execute(replace(run, optional=frozenset({"weightless"})), watch=told.append)
+    assert "left out: weightless: its weights are not here" in [p.note for p in told]
+    assert [facts.name for facts in result.metrics] == ["bleu", *SENTINELS]
+    assert "weightless" not in result.signature
 
 
 def test_files(result: RunResult, tmp_path: Path) -> None:
@@ -232,26 +318,26 @@ def test_a_dimension_chooses_the_sets_that_have_it(folder: Path) -> None:
     other = {**record, "ratings": {"grammar": [1, 2]}}
     (folder / "plain.jsonl").write_text(json.dumps(other))
     sets, _ = choose_sets("fed_turn,plain", folder)
-    found, left_out = about("OVERALL", sets)
+    found, left_out = sets_with_dimension("OVERALL", sets)
     assert [judged.name for judged in found] == ["fed_turn"]
     assert left_out == ["plain: nobody judged 'OVERALL' there"]
-    assert about(None, sets) == (sets, [])
+    assert sets_with_dimension(None, sets) == (sets, [])
     with pytest.raises(CauserieError, match="no set has the dimension 'wit': they have overall"):
-        about("wit", sets)
-    store, options = ScoreStore(":memory:"), replace(OPTIONS, dimension="OVERALL")
-    result = execute(plan(found, [Length(Engines())], store, options), store)
+        sets_with_dimension("wit", sets)
+    options = replace(OPTIONS, dimension="OVERALL")
+    result = execute(BenchRun.of(found, Plan.of("length", speaker="all"), options))
     assert result.sets[0].dimension == "overall"
     assert result.sets[0].rows[0].statistics["spearman"].value is not None
     assert "dimension OVERALL" in result.signature
 
 
 def test_metrics_take_options() -> None:
-    metrics, _ = choose_metrics("bleu", Engines(), {"bleu": {"order": 2}})
-    assert metrics[0].options == {"order": 2}
-    with pytest.raises(CauserieError, match="--set names rouge, which --metrics does not"):
-        choose_metrics("bleu", Engines(), {"rouge": {}})
+    plan = choose_metrics("bleu", {"bleu": {"order": 2}}).plan
+    assert plan == replace(Plan.of("bleu:order=2,length,turns,overlap"), speaker="all")
+    with pytest.raises(CauserieError, match="options are given for rouge"):
+        choose_metrics("bleu", {"rouge": {}})
     with pytest.raises(CauserieError, match="has no option 'ordre'"):
-        choose_metrics("all", Engines(), {"bleu": {"ordre": 2}})
+        choose_metrics("all", {"bleu": {"ordre": 2}})
 
 
 def test_default_sets_are_those_that_are_there(folder: Path, tmp_path: Path) -> None:
@@ -268,9 +354,72 @@ def test_default_sets_are_those_that_are_there(folder: Path, tmp_path: Path) -> 
 
 def test_unknown_metrics() -> None:
     with pytest.raises(CauserieError, match="unknown metric 'blue'"):
-        choose_metrics("blue", Engines())
+        choose_metrics("blue")
     with pytest.raises(CauserieError, match="names no metric"):
-        choose_metrics("", Engines())
-    metrics, left_out = choose_metrics("length,rouge", Engines())
-    assert [metric.name for metric in metrics] == ["rouge", *SENTINELS]
-    assert left_out == []
+        choose_metrics("")
+    chosen = choose_metrics("length,rouge")
+    assert list(chosen.plan.metrics) == ["rouge", *SENTINELS]
+    assert (chosen.optional, chosen.left_out) == (frozenset(), ())
+
+
+def test_of_all_metrics_none_has_to_be_usable() -> None:
+    chosen = choose_metrics("all,b2=bleu:order=2,rouge")
+    assert {"bleu", "b2", "density"} <= chosen.plan.metrics.keys()
+    assert {"bleu", "density"} <= chosen.optional
+    assert chosen.optional.isdisjoint({"b2", "rouge"})
+    chosen = choose_metrics("all", settings=Settings(encoder="no-such-folder/x", offline=True))
+    assert "cosine" not in chosen.plan.metrics
+    assert any(reason.startswith("cosine: ") for reason in chosen.left_out)
+
+
+@pytest.mark.parametrize("suffix", ["md", "tex", "csv", "json"])
+def test_one_file_has_the_format_of_its_suffix(
+    result: RunResult, tmp_path: Path, suffix: str
+) -> None:
+    (path,) = write_results(result, tmp_path / f"table.{suffix}")
+    text = path.read_text(encoding="utf-8")
+    begins = {"md": "# How far", "tex": "\\begin{table}", "csv": "Summary\n", "json": "{"}
+    assert text.replace("\r\n", "\n").startswith(begins[suffix])
+    assert "vowels" in text
+    if suffix == "json":
+        assert from_json(text) == result
+    with pytest.raises(CauserieError, match=r"\.md, \.tex, \.csv, \.json"):
+        write_results(result, tmp_path / "table.docx")
+
+
+PLUG_IN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from causerie.metrics.base import Metric
+
+@dataclass(frozen=True)
+class Mine(Metric):
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "a metric of another package"
+    needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+
+    def score_one(self, exchange):
+        return VALUE
+"""
+
+
+def test_a_change_of_a_plug_ins_code_is_another_metric(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scores are kept, and once they were given back after its code had changed."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file, store = tmp_path / "plug_in_of_another.py", ScoreStore(":memory:")
+    found = {}
+    for value in ("len(exchange.response.text)", "-float(len(exchange.response.text))"):
+        file.write_text(PLUG_IN.replace("VALUE", value), encoding="utf-8")
+        sys.modules.pop(file.stem, None)
+        importlib.invalidate_caches()
+        mine = importlib.import_module(file.stem).Mine()
+        row = execute(planned(folder, "bleu", mine), store).sets[1].row("mine")
+        assert row is not None
+        found[value] = row.statistics["spearman"].value
+    one, other = found.values()
+    assert one is not None
+    assert one == pytest.approx(-(other or 0))
+    sys.modules.pop(file.stem)

@@ -77,9 +77,10 @@ def check(folder: Path, data: bytes, input_format: str | None) -> None:
                 assert record.reason
                 continue
             dialogue = record.dialogue if isinstance(record, Exchange) else record
-            assert dialogue.turns
+            assert any(turn.text for turn in dialogue.turns)
+            assert len({turn.role is None for turn in dialogue.turns}) == 1
             for turn in dialogue.turns:
-                assert turn.text == turn.text.strip() != ""
+                assert turn.text == turn.text.strip()
                 assert "\0" not in turn.text
             json.dumps(repr(dialogue), ensure_ascii=False).encode()
             json.dumps(dialogue.metadata, ensure_ascii=False, allow_nan=False).encode()

@@ -244,8 +244,10 @@ def test_speakers_whose_names_say_it_have_a_role(write: Write) -> None:
     turns.append({"speaker": "bot", "text": "t", "role": "user", "time": "1"})
     turns.append({"speaker": "bot", "text": "t", "role": None})
     roles = [t.role for t in one(write(json.dumps({"turns": turns}))).turns]
-    said = ["user", "user", "system", "system", "system", None, None]
-    assert roles == [*said, "user", "system"]
+    said = ["user", "user", "system", "system", "system"]
+    assert roles == [*said, "user", "user", "user", "system"]  # who is not the system is a user
+    turns = [{"speaker": name, "text": "t"} for name in ("Robot", "A")]
+    assert [t.role for t in one(write(json.dumps({"turns": turns}))).turns] == [None, None]
 
 
 TURNS = {
@@ -332,3 +334,136 @@ def test_many_chunks_of_json_keep_their_lines(write: Write) -> None:
     assert [r.id for r in found if isinstance(r, Dialogue)] == [
         str(n) for n in range(1500) if n != 700
     ]
+
+
+def test_empty_replies_are_turns_and_the_rest_of_the_dialogue_is_read(write: Write) -> None:
+    records = [
+        {"turns": [{"speaker": "A", "text": "a"}, {"speaker": "B", "text": " "}]},
+        {"turns": [{"speaker": "A", "text": "a"}, {"speaker": "B", "text": None}]},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}]},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": None}]},
+        {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": ""}]},
+        {"context": ["a"], "response": ""},
+        {"context": ["a"], "response": None},
+    ]
+    found = list(read(write("\n".join(map(json.dumps, records)))))
+    dialogues = [r.dialogue if isinstance(r, Exchange) else r for r in found]
+    assert [[t.text for t in d.turns] for d in dialogues if isinstance(d, Dialogue)] == [
+        ["a", ""]
+    ] * len(records)
+    (exchange,) = read(write("context,response\na,\n"))
+    assert isinstance(exchange, Exchange)
+    assert (exchange.turn, exchange.response.text) == (1, "")
+    assert [turn.text for turn in one(write("A: a\nB:\nA: c\n")).turns] == ["a", "", "c"]
+
+
+SAID = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": "Weather?"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+    {"role": "tool", "content": "{}"},
+    {"role": "assistant", "content": "Sunny."},
+]
+SHARED = [
+    {"from": "system", "value": "Be brief."},
+    {"from": "human", "value": "Weather?"},
+    {"from": "function_call", "value": "{}"},
+    {"from": "observation", "value": "{}"},
+    {"from": "gpt", "value": "Sunny."},
+]
+OWN = [
+    {"speaker": "developer", "role": "developer", "text": "Be brief."},
+    {"role": "user", "text": "Weather?"},
+    {"speaker": "tool", "text": "{}"},
+    {"speaker": "Sunny", "role": "tool", "text": 5},
+    {"speaker": "assistant", "text": "Sunny."},
+]
+
+
+def _csv(**cells: object) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([cells, [json.dumps(cell) for cell in cells.values()]])
+    return text.getvalue()
+
+
+def _parquet(**cells: object) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({name: [cell] for name, cell in cells.items()}), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "input_format"),
+    [
+        (json.dumps({"messages": SAID}), "jsonl"),
+        (json.dumps([{"messages": SAID}], indent=1), "json"),
+        (json.dumps({"messages": OWN}), "jsonl"),
+        (json.dumps({"conversations": SHARED}), "jsonl"),
+        (json.dumps({"turns": OWN}), "jsonl"),
+        (json.dumps({"turns": SAID}), "jsonl"),
+        (json.dumps({"context": SAID[:-1], "response": SAID[-1]}), "jsonl"),
+        (json.dumps({"context": SHARED[:-1], "response": "Sunny."}), "jsonl"),
+        (_csv(messages=SAID), "csv"),
+        (_csv(context=SAID[:-1], response="Sunny.").replace('""Sunny.""', "Sunny."), "csv"),
+        (_parquet(messages=SAID), "parquet"),
+        (_parquet(conversations=SHARED), "parquet"),
+        (_parquet(context=[m for m in SAID if m["content"]][:-1], response="Sunny."), "parquet"),
+    ],
+)
+def test_who_speaks_is_the_same_on_every_path(
+    write: Write, content: str | bytes, input_format: str
+) -> None:
+    record = one(write(content), input_format)
+    dialogue = record.dialogue if isinstance(record, Exchange) else record
+    assert dialogue.turns == (
+        Turn("user", "Weather?", "user"),
+        Turn("assistant", "Sunny.", "system"),
+    )
+    assert dialogue.background == ("Be brief.",)
+    whole = b"context" not in content if isinstance(content, bytes) else True
+    assert dialogue.metadata == {"tool_messages": 2 if whole else 1}
+    assert [turn.message for turn in dialogue.turns] == [1, 4 if whole else 3]
+
+
+def test_where_a_record_came_from(write: Write) -> None:
+    path = write("A: a\nB: b\n\nA: c\n")
+    dialogues = [record for record in read(path) if isinstance(record, Dialogue)]
+    assert [d.source for d in dialogues] == [str(path)] * 2
+    assert [[t.message for t in d.turns] for d in dialogues] == [[0, 1], [0]]
+    record = one(write(json.dumps({"context": ["a", "b"], "response": "c"})))
+    assert [turn.message for turn in record.dialogue.turns] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "system"),
+    [
+        ({"model": "m"}, "m"),
+        ({"model": "m", "system": "v2"}, "v2"),
+        ({"model": {"name": "m"}}, None),
+        ({"messages": [*SAID[:-1], {**SAID[-1], "model": "m"}]}, "m"),
+        ({"model": "r", "messages": [*SAID[:-1], {**SAID[-1], "model": "m"}]}, "r"),
+    ],
+)
+def test_the_model_is_the_system_where_none_is_named(
+    write: Write, fields: dict[str, object], system: str | None
+) -> None:
+    assert one(write(json.dumps({"messages": SAID, **fields}))).system == system
+
+
+def test_personas_and_facts_are_background(write: Write) -> None:
+    fields = {
+        "context": ["a"],
+        "response": "b",
+        "background": "Two\nlines.",
+        "persona": ["I sing.", " "],
+        "fact": "One.\n\nTwo.",
+        "personas": {"A": ["nested"]},
+    }
+    dialogue = one(write(json.dumps(fields))).dialogue
+    assert dialogue.background == ("Two\nlines.", "I sing.", "One.", "Two.")
+    assert dialogue.metadata == {"personas": {"A": ["nested"]}}
+
+
+def test_a_bare_response_to_one_who_has_a_role_is_by_the_other(write: Write) -> None:
+    fields = {"context": [{"role": "user", "content": "a"}], "response": "b"}
+    assert one(write(json.dumps(fields))).response == Turn("assistant", "b", "system")

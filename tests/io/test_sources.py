@@ -101,7 +101,12 @@ def test_parquet_damaged_midway_keeps_what_came_before(tmp_path: Path) -> None:
         (b"hello\nworld\n", None, "the format of {} cannot be told from its content"),
         (b"\x89PNG\r\n\x1a\n\0\0", None, "cannot be told"),
         (b"a,b\n1,2\n", None, "say which with --input-format"),
-        (b"a,b\n1,2\n", "csv", '{}: the header line must name the columns "context"'),
+        (b"a,b\n1,2\n", "csv", '{}: there must be the columns "context" and "response"'),
+        (
+            b"a,b\n1,2\n",
+            "csv",
+            "but there are a, b: rename them, or say which is which with --columns",
+        ),
         (b"context,response,Context\n", None, "{}: there are two columns named 'context'"),
         (b'"a', "csv", "{}: the header line cannot be read"),
         (b"PAR1 and nothing else", None, "{}: not a readable Parquet file"),

@@ -28,13 +28,17 @@ def engines(tiny_bert: Path) -> Engines:
     return Engines(Settings(encoder=str(tiny_bert)))
 
 
-def scores(content: bytes, folder: Path, engines: Engines) -> list[dict[str, object]]:
-    """Every row, none of which may be without a score."""
+def evaluated(content: bytes, folder: Path, engines: Engines) -> causerie.Result:
+    """What comes of it; no row may be without a score."""
     file = folder / "in"
     file.write_bytes(content)
-    rows = causerie.evaluate(causerie.read(file), METRICS, engines=engines).to_pylist()
-    assert all(row[name] is not None for row in rows for name in METRICS)
-    return rows
+    result = causerie.evaluate(causerie.read(file), METRICS, engines=engines, text=False)
+    assert all(row[name] is not None for row in result for name in METRICS)
+    return result
+
+
+def scores(content: bytes, folder: Path, engines: Engines) -> list[dict[str, object]]:
+    return evaluated(content, folder, engines).to_pylist()
 
 
 def numbers(rows: list[dict[str, object]]) -> list[list[object]]:
@@ -78,8 +82,9 @@ def test_a_turn_of_five_megabytes(place: str, tmp_path, tiny_bert) -> None:
         engines = Engines(Settings(encoder=str(tiny_bert)))
         said = ["hello music " * repeats, "music is fine"]
         content = jsonl([said if place == "context" else said[::-1]])
-        [row] = scores(content, tmp_path, engines)
-        return row, engines.truncation()["encoder"]
+        result = evaluated(content, tmp_path, engines)
+        [row] = result
+        return row, result.summary().cuts["encoder"]
 
     (odd, odd_cut), (clean, clean_cut) = found(5_000_000 // 12), found(200)
     assert odd_cut == clean_cut == (1, 2)

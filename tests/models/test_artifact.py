@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,12 +156,23 @@ def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Mo
     def full(*args: object, **options: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("safetensors.torch.save_file", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
         replace(artifact(), card="new").save(tmp_path / "a")
     assert load_artifact(str(tmp_path / "a"), "example").card == "# example\n"
     shutil.rmtree(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are a matter of POSIX")
+def test_all_its_files_have_the_permissions_that_new_files_have(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        artifact().save(tmp_path / "a")
+    finally:
+        os.umask(before)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "a").iterdir()}
+    assert set(modes.values()) == {0o640}, modes
 
 
 def test_an_encoder_that_comes_with_causerie_is_not_written_again(tmp_path: Path) -> None:

@@ -14,16 +14,19 @@ from scipy import optimize, stats
 
 from causerie import CauserieError
 from causerie.ratings import effect as effect_room
-from causerie.ratings import refute as refute_room
 from causerie.ratings.effect import (
+    CAUSE,
+    EXPECTED,
+    PLACEBO,
+    SUBSETS,
     Effect,
     doubly_robust,
     estimated,
-    heads_effect,
     logistic,
+    refute,
     ridge,
 )
-from causerie.ratings.refute import CAUSE, EXPECTED, PLACEBO, SUBSETS, refute
+from causerie.ratings.evaluate import heads_effect
 from causerie.ratings.study import LEAST, Observed, Study, study_of
 
 SEEDS = 100
@@ -284,7 +287,7 @@ def test_an_effect_that_noise_changes_falls(monkeypatch: pytest.MonkeyPatch) -> 
     def unstable(study: Study, seed: int = 0) -> Effect:
         return replace(sound, estimate=sound.estimate + 3 * sound.error * study.covariates[0, -1])
 
-    monkeypatch.setattr(refute_room, "estimated", unstable)
+    monkeypatch.setattr(effect_room, "estimated", unstable)
     assert not refute(log, [0], sound)[1].passed
 
 
@@ -299,7 +302,7 @@ def test_placebo_signals_refute_a_comparison_that_looks_ahead(
         return study.part(study.treated | never)
 
     log, _ = World(gladness=0.0, length=0.2, rate=-2.5).log(0)
-    monkeypatch.setattr(refute_room, "study_of", ahead)
+    monkeypatch.setattr(effect_room, "study_of", ahead)
     assert not refute(log, [0], estimated(ahead(log, [0])))[0].passed
 
 

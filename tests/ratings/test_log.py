@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie import CauserieError, Dialogue, Turn
-from causerie.ratings.log import ReadOptions, Skipped, read_log
-from causerie.ratings.pairs import turn_pairs
-from causerie.ratings.scale import five_class, is_low, to_scale
+from causerie.ratings.log import ReadOptions, Skipped, five_class, is_low, read_log, to_scale
+from causerie.ratings.pairs import paired, turn_pairs
 
 
 def talk(text: str, **fields: Any) -> Dialogue:
@@ -53,6 +53,37 @@ def test_every_run_of_turns_is_in_one_pair(sides: list[str]) -> None:
     runs = sum(1 for n, side in enumerate(sides) if side == "s" and sides[n + 1 : n + 2] != ["s"])
     assert sum(pair.response is not None for pair in pairs) == runs
     assert all(pair.user or pair.response for pair in pairs)
+
+
+@given(st.lists(st.tuples(st.sampled_from("us"), st.sampled_from(["", "a", "b c"])), min_size=1))
+def test_sides_alternate_in_a_paired_dialogue_and_no_word_is_lost(
+    said: list[tuple[str, str]],
+) -> None:
+    names = {"u": "user", "s": "bot"}
+    dialogue = Dialogue("d", tuple(Turn(names[side], text) for side, text in said))
+    talk = paired(dialogue)
+    roles = [turn.role for turn in talk.turns]
+    assert all(a != b for a, b in pairwise(roles))
+    assert None not in roles
+    for side, role in (("u", "user"), ("s", "system")):
+        words = [word for turn in talk.turns if turn.role == role for word in turn.text.split()]
+        assert words == [word for who, text in said if who == side for word in text.split()]
+    assert paired(talk) == talk  # where sides alternate, nothing is joined
+
+
+def test_a_joined_turn_has_all_that_its_parts_had() -> None:
+    turns = (
+        Turn("bot", "a", references=("x",), features={"asr": 0.2, "pitch": 5}),
+        Turn("bot", "b", references=("y", "z"), features={"asr": 0.6}),
+    )
+    (joined,) = paired(Dialogue("d", turns, background=("fact",))).turns
+    assert (joined.text, joined.role, joined.references) == ("a b", "system", ("x", "y", "z"))
+    assert joined.features == pytest.approx({"asr": 0.4, "pitch": 5})
+
+
+def test_who_keeps_silent_says_nothing() -> None:
+    pairs = turn_pairs(Dialogue("d", (Turn("user", ""), Turn("bot", "hi"), Turn("user", "so"))))
+    assert [(p.user, p.before, p.answer) for p in pairs] == [(None, None, "hi"), ("so", "hi", "")]
 
 
 def test_numbers_of_both_turns_are_columns() -> None:

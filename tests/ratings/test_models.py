@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from causerie import CauserieError, Engines, Settings
-from causerie.ratings.examples import HELD_OUT, Example, masked, split
-from causerie.ratings.fitting import deal
+from causerie.engines.encoder import Encoder
+from causerie.engines.tuning import Kind
+from causerie.ratings import models as models_room
+from causerie.ratings.examples import HELD_OUT, Example, masked, split, stratified_batches
 from causerie.ratings.models import (
     MODELS,
     CfLstm,
@@ -24,10 +27,20 @@ from causerie.ratings.models import (
     Neural,
     RatingModel,
     build,
+    one_thread,
 )
-from causerie.ratings.networks import Batch, Outcomes, Recurrent, factual, loss, wasserstein
+from causerie.ratings.networks import (
+    TARGETS,
+    Batch,
+    Fitting,
+    Outcomes,
+    Recurrent,
+    factual,
+    loss,
+    target,
+    wasserstein,
+)
 from causerie.ratings.predictor import fit_models
-from causerie.ratings.targets import TARGETS, target
 
 FEATURES = 3
 SMALL = ModelConfig(width=8, head=4, epochs=4, batch=16, dropout=0.0)
@@ -145,10 +158,10 @@ def test_batches_have_every_treatment_and_every_example(
     import random
 
     some = examples(count, seed, treatments=3)
-    hands = deal(some, batches, random.Random(seed))
+    drawn = stratified_batches(some, batches, random.Random(seed))
     present = {one.treatment for one in some}
-    assert all({one.treatment for one in hand} == present for hand in hands)
-    assert {id(one) for hand in hands for one in hand} == {id(one) for one in some}
+    assert all({one.treatment for one in batch} == present for batch in drawn)
+    assert {id(one) for batch in drawn for one in batch} == {id(one) for one in some}
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "transformer"])
@@ -381,3 +394,85 @@ def test_what_cannot_be_fitted_is_one_line() -> None:
 def test_factual_takes_the_head_of_the_treatment() -> None:
     outcomes = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]])
     assert factual(outcomes, torch.tensor([1, 0]))[:, 0].tolist() == [2.0, 3.0]
+
+
+def test_small_networks_are_fitted_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several would wait for each other; afterwards there are as many as before."""
+    seen: list[int] = []
+    run = models_room.run_loop
+
+    def watched(*arguments, **named):  # type: ignore[no-untyped-def]
+        seen.append(torch.get_num_threads())
+        return run(*arguments, **named)
+
+    monkeypatch.setattr(models_room, "run_loop", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for name in ("mlp", "cf-lstm"):
+            build(name, target("rating"), SMALL, features=FEATURES).fit(*split(examples(40)))
+        assert (seen, torch.get_num_threads()) == ([1, 1], 2)
+        with pytest.raises(KeyError), one_thread():
+            raise KeyError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_all_of_a_batch_is_where_the_network_is() -> None:
+    """The meta device stands in for a GPU: what is left on the CPU cannot meet its tensors."""
+    batch = Batch.of(examples(5), "meta")
+    moved = [value for value in vars(batch).values() if isinstance(value, torch.Tensor)]
+    assert {value.device.type for value in moved if value is not batch.lengths} == {"meta"}
+    assert batch.lengths.device.type == "cpu"  # which packing wants
+
+
+@pytest.mark.parametrize("tuning", ["frozen", "adapter"])
+@pytest.mark.parametrize("kind", list(TARGETS))
+def test_the_transformer_goes_to_the_device_of_its_encoder(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, tuning: Kind, kind: str
+) -> None:
+    """On the meta device an operation on tensors of two devices is an error, as on a GPU."""
+    engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
+    load = Engines.new_encoder
+
+    def elsewhere(self: Engines, *arguments: Any, **named: Any) -> Encoder:
+        encoder = load(self, *arguments, **named)
+        encoder.model.to("meta")
+        encoder.device = torch.device("meta")
+        return encoder
+
+    monkeypatch.setattr(Engines, "new_encoder", elsewhere)
+
+    def encoded(self: Encoder, new: list[object], pooling: str) -> np.ndarray:
+        return np.ones((len(new), self.dimension), np.float32)
+
+    def forward(self: Encoder, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.ones(*batch["input_ids"].shape, self.dimension, device=self.device)
+
+    monkeypatch.setattr(Encoder, "encode", encoded)
+    monkeypatch.setattr(Encoder, "forward", forward)  # whose masks meta tensors cannot make
+    config = replace(SMALL, tuning=tuning)
+    model = build("transformer", target(kind), config, features=FEATURES, engines=engines)
+    assert isinstance(model, Neural)
+    assert {p.device.type for p in model.network.parameters()} == {"meta"}
+    assert model.network.start.device.type == "meta"
+    some = examples(20)
+    task = Fitting(model, *split(some))
+    cost = task.loss(task.batch(0))
+    assert cost.device.type == "meta"
+    cost.backward()
+    batch = Batch.of(some, model.device)
+    _, outcomes = model.network(batch)
+    chosen = factual(outcomes, batch.treatments)
+    assert model.target.loss(chosen, batch.ratings).device.type == "meta"
+
+
+def test_the_transformer_fits_in_whatever_precision_its_encoder_has(tiny_bert: Path) -> None:
+    engines = Engines(Settings(encoder=str(tiny_bert), device="cpu", dtype="bfloat16"))
+    for tuning in ("frozen", "adapter"):
+        config = replace(SMALL, tuning=tuning, epochs=1)
+        model = build("transformer", target("rating"), config, features=FEATURES, engines=engines)
+        some = examples(20)
+        model.fit(*split(some))
+        assert np.isfinite(model.predict(some)).all()

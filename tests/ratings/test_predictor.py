@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import os
 import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,38 +16,51 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from causerie import CauserieError, Dialogue, Engines, Turn, load
+from causerie import CauserieError, Dialogue, Engines, Turn
 from causerie.cli import app
-from causerie.cli.ratings import watch
+from causerie.cli.ratings import ratings_app, watch
+from causerie.metrics.base import Scores
 from causerie.metrics.odes import CLASSES, SIGNALS, Odes, Utterance
+from causerie.metrics.odes.classifier import Classifier
+from causerie.metrics.ranker import Ranker
+from causerie.metrics.sentinels import Overlap
 from causerie.models.artifact import load_artifact
-from causerie.ratings.evaluate import Held, _held_out, _quality, evaluate, folds_of, pairs_seen
-from causerie.ratings.extract import Extractor, Standard, content_key
+from causerie.ratings import evaluate as evaluate_room
+from causerie.ratings.evaluate import (
+    OutOfFoldPredictions,
+    evaluate,
+    folds_of,
+    pairs_seen,
+    predict_out_of_fold,
+    quality_of,
+)
+from causerie.ratings.examples import Standardizer, Treatments
 from causerie.ratings.features import (
     ALL,
     FAST,
     Columns,
+    Extractor,
     Feature,
+    MeasuredLog,
     Scored,
     Specificity,
     Valence,
     Words,
-    chosen,
     groups_of,
+    parse_feature_names,
 )
-from causerie.ratings.kept import Kept
 from causerie.ratings.log import RatedLog, read_log
 from causerie.ratings.models import ModelConfig
 from causerie.ratings.monitor import RatingMonitor
-from causerie.ratings.pairs import turn_pairs
+from causerie.ratings.pairs import TurnPair, turn_pairs
 from causerie.ratings.predictor import FitOptions, RatingPredictor, fit_predictor
-from causerie.ratings.tables import _within, evaluation_markdown
-from causerie.ratings.treatments import Treatments
+from causerie.ratings.report import _within, evaluation_markdown
+from causerie.scoring.store import ScoreStore
 
 SMALL = ModelConfig(width=4, head=4, epochs=2, batch=16)
 
 
-def pairs_of(*said: str, columns: dict[str, float] | None = None):  # type: ignore[no-untyped-def]
+def pairs_of(*said: str, columns: dict[str, float] | None = None) -> tuple[TurnPair, ...]:
     names = ("user", "bot")
     turns = [Turn(names[n % 2], text, features=columns or {}) for n, text in enumerate(said)]
     return turn_pairs(Dialogue("d", tuple(turns)))
@@ -61,8 +77,13 @@ def names(odes_folder: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def fitted(log: RatedLog, engines: Engines, names: tuple[str, ...]) -> RatingPredictor:
-    predictor, _ = fit_predictor(log.dialogues, engines, FitOptions(features=names, config=SMALL))
+def measured(log: RatedLog, engines: Engines, names: tuple[str, ...]) -> MeasuredLog:
+    return Extractor.of(names, engines).measured(log.dialogues)
+
+
+@pytest.fixture(scope="module")
+def fitted(measured: MeasuredLog) -> RatingPredictor:
+    predictor, _ = fit_predictor(measured, FitOptions(config=SMALL))
     return predictor
 
 
@@ -99,93 +120,144 @@ def test_numbers_of_both_sides_are_kept_apart_and_averaged_over_a_side() -> None
 def test_a_number_that_no_turn_has_is_one_line() -> None:
     group = Columns(["asr"])
     with pytest.raises(CauserieError, match=r"no turn has a number 'asr': .* user.asr"):
-        Standard.of(group.features, [group.measure(pairs_of("hi", "hello"))])
+        Standardizer.of(group.features, [group.measure(pairs_of("hi", "hello"))])
+
+
+def probabilities(odes_folder: Path, engines: Engines, *said: Utterance) -> np.ndarray:
+    _, classifier = Odes(str(odes_folder)).restored(engines)
+    return np.asarray(classifier.probabilities(said))
 
 
 def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> None:
-    signals, overlap = groups_of([str(odes_folder), "overlap"], engines)
-    assert isinstance(overlap, Scored)
-    assert [f.name for f in signals.features] == [f"odes.{name}" for name in CLASSES]
-    pairs = pairs_of("stop", "okay", "hi", "hi you")
-    odes = load(str(odes_folder), engines)
-    assert isinstance(odes, Odes)
-    expected = odes.probabilities([Utterance("stop", None), Utterance("hi", "okay")])
-    np.testing.assert_allclose(signals.measure(pairs), expected, rtol=1e-5)
-    assert overlap.measure(pairs)[:, 0].tolist() == [0.0, 0.5]
+    extractor = Extractor.of([str(odes_folder), "overlap"], engines)
+    names = [*(f"odes.{name}" for name in CLASSES), "overlap"]
+    assert [feature.name for feature in extractor.features] == names
+    (raw,) = extractor([pairs_of("stop", "okay", "hi", "hi you")])
+    expected = probabilities(odes_folder, engines, Utterance("stop", None), Utterance("hi", "okay"))
+    np.testing.assert_allclose(extractor.signals(raw), expected, rtol=1e-5)
+    assert raw[:, -1].tolist() == [0.0, 0.5]
+    assert extractor.covariates == [len(CLASSES)]
+    assert extractor([]) == []
     with pytest.raises(CauserieError, match="add odes, which treatments need"):
-        groups_of(["valence"], engines)
-    assert (chosen("fast"), chosen("all"), chosen("odes, words")) == (FAST, ALL, ("odes", "words"))
-    assert chosen("fast,odes,width=some/model") == (*FAST, "width=some/model")
+        Extractor.of(["valence"], engines)
+    with pytest.raises(CauserieError, match=r"two groups both give a feature words\.system"):
+        Extractor([*groups_of([str(odes_folder)]), Words(), Words()], engines)
+
+
+def test_names_of_features() -> None:
+    parse = parse_feature_names
+    assert (parse("fast"), parse("all"), parse("odes, words")) == (FAST, ALL, ("odes", "words"))
+    assert parse("fast,odes,width=some/model") == (*FAST, "width=some/model")
+    (scored,) = groups_of(["b2=bleu:order=2"])
+    assert isinstance(scored, Scored)
+    assert [feature.name for feature in scored.features] == ["b2"]
+    assert scored.metric.signature(Engines()).startswith("bleu(order=2)")
+
+
+def test_metrics_see_turns_as_ratings_pair_them(engines: Engines, odes_folder: Path) -> None:
+    """What one side says in a row is one turn, to odes as to all that reads the response."""
+    turns = [
+        *(Turn("user", "i like"), Turn("user", "green tea")),
+        *(Turn("bot", "so do i"), Turn("bot", "green tea is good")),
+        Turn("user", "stop"),
+    ]
+    extractor = Extractor.of([str(odes_folder), "overlap", "length"], engines)
+    (raw,) = extractor([turn_pairs(Dialogue("d", tuple(turns)))])
+    said = Utterance("i like green tea", None), Utterance("stop", "so do i green tea is good")
+    expected = probabilities(odes_folder, engines, *said)
+    np.testing.assert_allclose(extractor.signals(raw), expected, rtol=1e-5)
+    joined = Dialogue(
+        "d", (Turn("user", "i like green tea"), Turn("bot", "so do i green tea is good"))
+    )
+    overlap = Overlap().score_exchanges(joined.exchanges("all"), engines)[0][0].value
+    assert raw[0, -2:].tolist() == [pytest.approx(overlap), 7.0]
+    assert np.isnan(raw[1, -2:]).all()  # nobody answered
 
 
 def test_width_and_depth_are_groups_when_a_ranker_is_given(
     engines: Engines, odes_folder: Path, tiny_ranker: Path
 ) -> None:
     names = [str(odes_folder), f"width={tiny_ranker}", f"depth={tiny_ranker}"]
-    _, width, depth = groups_of(names, engines)
-    assert [group.features[0].name for group in (width, depth)] == ["width", "depth"]
-    assert width.signature != depth.signature
+    extractor = Extractor.of(names, engines)
+    assert [feature.name for feature in extractor.features[-2:]] == ["width", "depth"]
+    assert extractor.names == tuple(names)
     pairs = pairs_of("hi", "hello", "tell me more", "no", "so")
     answered = [pair.response for pair in pairs if pair.response]
-    found = width.measure(pairs)[:, 0]
-    np.testing.assert_allclose(found[:2], engines.ranker(str(tiny_ranker)).score(answered))
-    assert math.isnan(found[2])
+    (raw,) = extractor([pairs])
+    np.testing.assert_allclose(raw[:2, -2], engines.ranker(str(tiny_ranker)).score(answered))
+    assert math.isnan(raw[2, -2])
     with pytest.raises(CauserieError, match="depth needs a DialogRPT model: write depth=MODEL"):
-        groups_of([str(odes_folder), "depth"], engines)
+        Extractor.of([str(odes_folder), "depth"], engines)
+
+
+def test_the_ranker_is_a_metric(engines: Engines, tiny_ranker: Path) -> None:
+    metric = Ranker(str(tiny_ranker))
+    exchanges = Dialogue("d", (Turn("a", "hi"), Turn("b", "hello"), Turn("a", "so"))).exchanges()
+    rows = metric.score_exchanges(exchanges, engines)
+    expected = engines.ranker(str(tiny_ranker)).score(exchanges)
+    assert [score.value for (score,) in rows] == pytest.approx(expected.tolist())
+    assert metric.signature(engines) == f"ranker|{engines.signature('ranker', str(tiny_ranker))}"
+    assert str(tiny_ranker.parent) not in metric.signature(engines)
+    with pytest.raises(CauserieError, match="ranker has no default network: name one, as in"):
+        Ranker().signature(engines)
 
 
 def test_z_scores_and_rules_for_missing_values() -> None:
     features = [Feature("a", "x"), Feature("b", "x", missing=0.0), Feature("c", "x")]
     nan = np.nan
     rows = np.array([[1, nan, 7], [3, 4, 7], [nan, 2, 7]], dtype=np.float32)
-    standard = Standard.of(features, [rows[:2], rows[2:]])
-    z = standard(rows)
+    z = Standardizer.of(features, [rows[:2], rows[2:]])(rows)
     assert z[:, 0].tolist() == [-1, 1, 0]  # mean 2, deviation 1, a missing one is the mean
     b = np.array([0, 4, 2.0])
     np.testing.assert_allclose(z[:, 1], (b - b.mean()) / b.std(), rtol=1e-6)
     assert z[:, 2].tolist() == [0, 0, 0]  # a constant
 
 
-def test_features_are_measured_once(tmp_path: Path) -> None:
-    class Counting(Words):
-        calls = 0
+def test_scores_are_kept_and_nothing_else(
+    engines: Engines, odes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, bool]] = []
+    score = Odes.score_exchanges
 
-        def measure(self, pairs):  # type: ignore[no-untyped-def]
-            Counting.calls += len(pairs)
-            return super().measure(pairs)
+    def counted(self, exchanges, engines, *, explain=False):  # type: ignore[no-untyped-def]
+        asked.append((len(exchanges), explain))
+        rows: list[Scores] = score(self, exchanges, engines, explain=explain)
+        return rows
 
-    one, two = pairs_of("a", "b", "c", "d"), pairs_of("a", "b", "c", "e")
-    kept = Kept(tmp_path / "new" / "kept.sqlite")
-    first = Extractor([Counting()], kept)([one, two, one])
-    assert Counting.calls == 4
-    again = Extractor([Counting()], Kept(tmp_path / "new" / "kept.sqlite"))([two, one])
-    assert Counting.calls == 4
-    np.testing.assert_array_equal(again[1], first[0])
-    Extractor([Counting()], kept)([pairs_of("a", "b", "c!", "d")])
-    assert Counting.calls == 6
-    kept.put({content_key(Counting().signature, one): b"damaged"})
-    np.testing.assert_array_equal(Extractor([Counting()], kept)([one])[0], first[0])
-    assert Counting.calls == 8
+    monkeypatch.setattr(Odes, "score_exchanges", counted)
+    one, two = pairs_of("a", "b", "c", "d"), pairs_of("a", "b", "c e", "d")
+    names = [str(odes_folder), "valence", "words", "length"]
+    path = tmp_path / "new" / "scores.sqlite"
+    with ScoreStore(path) as store:
+        first = Extractor.of(names, engines, store)([one, two, one])
+        # the same turn after the same turns is scored once, and explanations are never computed
+        assert asked == [(3, False)]
+        (kept,) = store.counts().items()
+        assert kept[0].split()[1].startswith("odes@")
+        assert kept[1] == 3
+    with ScoreStore(path) as store:
+        again = Extractor.of(names, engines, store)([two, one])
+        assert len(asked) == 1
+        np.testing.assert_array_equal(again[1], first[0])
+        Extractor.of(names, engines, store, refresh=True)([two])
+        assert asked[1:] == [(2, False)]
 
 
-def test_references_and_background_decide_what_was_measured() -> None:
-    turns = (Turn("user", "hi"), Turn("bot", "hello"))
-    answered = (turns[0], Turn("bot", "hello", references=("good day",)))
-    talks = [Dialogue("d", turns), Dialogue("d", answered), Dialogue("d", turns, background=("a",))]
-    assert len({content_key("group", turn_pairs(talk)) for talk in talks}) == 3
+def test_what_decides_a_predictor_says_no_precision_and_no_places(
+    engines: Engines, odes_folder: Path, tmp_path: Path
+) -> None:
+    names = [str(odes_folder), "valence", "words"]
+    signature = Extractor.of(names, engines).signature
+    rough = Engines(replace(engines.settings, dtype="bfloat16"))
+    assert Extractor.of(names, rough).signature == signature
+    assert str(odes_folder.parent) not in signature
+    assert all(version in signature for version in ("valence/1", "words/1"))
 
 
 def test_groups_that_read_a_file_sign_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [Valence().signature, Specificity().signature]
     monkeypatch.setattr("causerie.ratings.features._hash", lambda *path: "other")
     assert not set(before) & {Valence().signature, Specificity().signature}
-
-
-def test_a_file_that_cannot_keep_anything_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("this is no database, " * 50)
-    for path in (tmp_path / "text", tmp_path / "text" / "kept.sqlite"):
-        with pytest.raises(CauserieError, match=r"cannot keep what is measured .* --kept"):
-            Kept(path)
 
 
 def test_treatments_by_hand() -> None:
@@ -203,11 +275,9 @@ def test_treatments_by_hand() -> None:
 
 
 def test_a_saved_predictor_predicts_the_same(
-    log: RatedLog, engines: Engines, names: tuple[str, ...], tmp_path: Path
+    log: RatedLog, measured: MeasuredLog, engines: Engines, tmp_path: Path
 ) -> None:
-    predictor, artifact = fit_predictor(
-        log.dialogues, engines, FitOptions(features=names, config=SMALL)
-    )
+    predictor, artifact = fit_predictor(measured, FitOptions(config=SMALL))
     artifact.save(tmp_path / "ratings")
     again = RatingPredictor.load(str(tmp_path / "ratings"), engines)
     pairs = [one.pairs for one in log.dialogues]
@@ -245,36 +315,41 @@ def test_a_predictor_is_transferred_to_more_treatments(
 ) -> None:
     told = {"awful": "insult", "bad": "critique"}
 
-    def by_word(self: Odes, some: list[Utterance]) -> np.ndarray:
+    def by_word(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
         return np.array([[told.get(u.text.split()[0]) == name for name in CLASSES] for u in some])
 
-    monkeypatch.setattr(Odes, "probabilities", by_word)
+    monkeypatch.setattr(Classifier, "probabilities", by_word)
+    measured = Extractor.of(names, engines).measured(log.dialogues)
     one = Treatments((("insult", "stop_request"),))
-    options = FitOptions(features=names, treatments=one, config=SMALL)
-    small, _ = fit_predictor(log.dialogues, engines, options)
+    options = FitOptions(treatments=one, config=SMALL)
+    small, _ = fit_predictor(measured, options)
     two = Treatments((*one.groups, ("critique",)))
     larger = small.transferred(two, log.dialogues)
     artifact = larger.artifact("", "")
-    again = RatingPredictor.of(artifact, engines).predict([d.pairs for d in log.dialogues])
+    pairs = [one.pairs for one in log.dialogues]
+    again = RatingPredictor.of(artifact, measured.extractor).predict(pairs)
     assert {len(p.under) for p in again} == {3}
     assert {p.treatment for p in again} == {0, 1, 2}
     whole = replace(options, treatments=Treatments((("insult", "critique"),)))
     taken = Treatments((("insult",), ("critique",)))  # a signal gets a treatment of its own
-    parted = fit_predictor(log.dialogues, engines, whole)[0].transferred(taken, log.dialogues)
-    assert {p.treatment for p in parted.predict([d.pairs for d in log.dialogues])} == {0, 1, 2}
+    parted = fit_predictor(measured, whole)[0].transferred(taken, log.dialogues)
+    assert {p.treatment for p in parted.predict(pairs)} == {0, 1, 2}
     fewer, swapped = (("insult",), ("critique",)), (("critique",), *one.groups)
     for changed in (Treatments(fewer), Treatments(swapped), one):
         with pytest.raises(CauserieError, match="1 known groups of signals come first"):
             small.transferred(changed, log.dialogues)
 
 
-def test_statistics_of_other_features_are_refused(
-    fitted: RatingPredictor, engines: Engines
-) -> None:
-    artifact = fitted.artifact("", "")
+def test_a_predictor_of_other_features_is_refused(fitted: RatingPredictor) -> None:
+    artifact, extractor = fitted.artifact("", ""), fitted.preparation.extractor
     short = {name: tensor[:-1] for name, tensor in artifact.statistics.items()}
     with pytest.raises(CauserieError, match="its statistics are of other features"):
-        RatingPredictor.of(replace(artifact, statistics=short), engines)
+        RatingPredictor.of(replace(artifact, statistics=short), extractor)
+    renamed = {**artifact.options, "names": ["odes.insult"]}
+    with pytest.raises(CauserieError, match="its features are others"):
+        RatingPredictor.of(replace(artifact, options=renamed), extractor)
+    with pytest.raises(CauserieError, match="were fitted on features of other weights"):
+        RatingPredictor.of(replace(artifact, backbone_sha256="0" * 64), extractor)
 
 
 def test_folders_are_features_by_their_full_path(
@@ -283,11 +358,11 @@ def test_folders_are_features_by_their_full_path(
     monkeypatch.chdir(odes_folder.parent)
     (odes_folder.parent / "words").mkdir(exist_ok=True)
     assert odes_folder.name == "odes"
-    assert chosen("./odes,words") == (str(odes_folder.resolve()), "words")
-    assert chosen("odes") == ("odes",)  # the metric
-    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.name}",)
+    assert parse_feature_names("./odes,words") == (str(odes_folder.resolve()), "words")
+    assert parse_feature_names("odes") == ("odes",)  # the metric
+    assert parse_feature_names(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.name}",)
     monkeypatch.chdir(tiny_ranker.parent)
-    assert chosen(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.resolve()}",)
+    assert parse_feature_names(f"width={tiny_ranker.name}") == (f"width={tiny_ranker.resolve()}",)
 
 
 def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor) -> None:
@@ -322,7 +397,8 @@ def test_the_monitor_names_the_signals_of_the_turn_that_fires_them(
     named = 0
     for one in log.dialogues[:20]:
         monitor = RatingMonitor(fitted)
-        rows = fitted.preparation.signals(fitted.preparation.raw([one.pairs])[0])
+        extractor = fitted.preparation.extractor
+        rows = extractor.signals(extractor([one.pairs])[0])
         expected = [
             tuple(name for name, p in zip(SIGNALS, row, strict=False) if p > 0.5) for row in rows
         ]
@@ -355,58 +431,59 @@ def test_folds_of_dialogues_differ_by_seed(log: RatedLog) -> None:
 
 
 def test_a_fold_is_not_seen_by_what_predicts_it(
-    log: RatedLog, engines: Engines, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    measured: MeasuredLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extractor = Extractor(groups_of(names, engines))
-    raw = extractor([one.pairs for one in log.dialogues])
-    fold = folds_of(log.dialogues, 0)
+    fold = folds_of(measured.dialogues, 0)
     means: list[np.ndarray] = []
-    of = Standard.of
+    of = Standardizer.of
 
     def seen(*arguments):  # type: ignore[no-untyped-def]
         means.append(of(*arguments).mean)
         return of(*arguments)
 
-    monkeypatch.setattr(Standard, "of", seen)
-    options = FitOptions(model="mlp", features=names, config=SMALL)
+    monkeypatch.setattr(Standardizer, "of", seen)
+    options = FitOptions(model="mlp", config=SMALL)
 
-    def run(dialogues, rows):  # type: ignore[no-untyped-def]
-        return _held_out(dialogues, rows, fold, extractor, engines, options).values
+    def run(log: MeasuredLog) -> np.ndarray:
+        return predict_out_of_fold(log, fold, options).values
 
-    first = run(log.dialogues, raw)
+    first = run(measured)
     inside = fold == 0
     told = [
         replace(one, rating=6 - (one.rating or 0)) if here else one
-        for one, here in zip(log.dialogues, inside, strict=True)
+        for one, here in zip(measured.dialogues, inside, strict=True)
     ]
-    changed = run(told, raw)
+    changed = run(replace(measured, dialogues=tuple(told)))
     np.testing.assert_array_equal(changed[inside], first[inside])
     assert not np.allclose(changed[~inside], first[~inside])
     means.clear()
-    run(log.dialogues, [9 * one if here else one for one, here in zip(raw, inside, strict=True)])
+    raw = [9 * one if here else one for one, here in zip(measured.raw, inside, strict=True)]
+    run(replace(measured, raw=tuple(raw)))
     scaled = means.copy()
     means.clear()
-    run(log.dialogues, raw)
+    run(measured)
     np.testing.assert_array_equal(scaled[0], means[0])
     assert not np.allclose(scaled[1], means[1])
 
 
-def test_quality_by_hand(log: RatedLog) -> None:
-    some = log.dialogues[:40]
+def test_quality_by_hand(measured: MeasuredLog) -> None:
+    some = measured.dialogues[:40]
+    log = replace(measured, dialogues=some, raw=measured.raw[:40])
     ratings = np.array([one.rating for one in some], dtype=np.float64)
     fold = np.arange(40) % 4
     rng = np.random.default_rng(0)
     under = 1 + 4 * rng.random((40, 2))
     had = rng.integers(2, size=40)
     early = rng.random((40, 3))
-    held = Held(np.column_stack([under[range(40), had], early[:, 0], ratings // 1, early, under]))
-    found = _quality(held, some, ratings, had, fold)
+    values = [under[range(40), had], early[:, 0], ratings // 1, early, under]
+    predicted = OutOfFoldPredictions(np.column_stack(values))
+    found = quality_of(predicted, log, had, fold)
 
-    def within(predicted: np.ndarray) -> list[float]:
-        parts = [(predicted[fold == n], ratings[fold == n]) for n in range(4)]
+    def within(values: np.ndarray) -> list[float]:
+        parts = [(values[fold == n], ratings[fold == n]) for n in range(4)]
         return [float(np.corrcoef(*part)[0, 1]) for part in parts]
 
-    assert found.correlations.individual == pytest.approx(within(held.rating))
+    assert found.correlations.individual == pytest.approx(within(predicted.rating))
     assert found.inverted is not None
     assert found.inverted.individual == pytest.approx(within(under[range(40), 1 - had]))
     assert found.five == 1.0
@@ -438,49 +515,41 @@ def test_folds_without_a_correlation_are_counted() -> None:
     assert _within([(0.2, nan, 0.4), (0.5, 0.7, 0.6)]) == "0.450 ± 0.150 (1 of 6 folds left out)"
 
 
-def test_a_cross_validation_goes_on_where_it_was_stopped(
-    log: RatedLog, engines: Engines, names: tuple[str, ...], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    from causerie.ratings import evaluate as room
-
+def test_models_are_compared_on_what_is_measured_once(
+    measured: MeasuredLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fits: list[str] = []
-    fit = room.fit_models
+    fit = evaluate_room.fit_models
 
     def counted(models, examples, seed):  # type: ignore[no-untyped-def]
         fits.append(models["rating"].name)
         fit(models, examples, seed)
 
-    monkeypatch.setattr(room, "fit_models", counted)
-    kept = Kept(tmp_path / "kept.sqlite")
-    options = FitOptions(features=names, config=SMALL)
+    def never(*arguments):  # type: ignore[no-untyped-def]
+        raise AssertionError("features have been measured")
 
-    def run(*models: str, by: str = "dialogue") -> room.Evaluation:
-        extractor = Extractor(groups_of(names, engines), kept)
-        return room.evaluate(
-            log.dialogues, extractor, engines, options, models, seeds=1, by=by, kept=kept
-        )
-
-    first = run("mean", "cf-lstm")
-    assert fits == ["mean"] * 5 + ["cf-lstm"] * 5
-    again = run("cf-lstm", "length")
-    assert fits[10:] == ["length"] * 5
-    assert evaluation_markdown("", replace(again, models={"cf-lstm": again.models["cf-lstm"]})) == (
-        evaluation_markdown("", replace(first, models={"cf-lstm": first.models["cf-lstm"]}))
+    monkeypatch.setattr(evaluate_room, "fit_models", counted)
+    monkeypatch.setattr(Extractor, "__call__", never)
+    options = FitOptions(config=SMALL)
+    told: list[str] = []
+    first = evaluate(
+        measured, options, ("mean", "cf-lstm"), seeds=1, watch=lambda p: told.append(p.task)
     )
-    assert again.models["cf-lstm"][0].heads is not None
-    assert again.models["length"][0].heads is None
-    run("cf-lstm", by="bot")
+    assert fits == ["mean"] * 5 + ["cf-lstm"] * 5
+    assert told == ["fitting mean, seed 0", "fitting cf-lstm, seed 0"]
+    assert first.models["cf-lstm"][0].heads is not None
+    assert first.models["mean"][0].heads is None
+    again = evaluate(measured, options, ("cf-lstm",), seeds=1)
+    assert again.models["cf-lstm"] == first.models["cf-lstm"]
+    evaluate(measured, options, ("cf-lstm",), seeds=1, by="bot")
     assert fits[15:] == ["cf-lstm"] * 3
-    monkeypatch.setattr(kept, "get", lambda keys: dict.fromkeys(keys, b"damaged!"))
-    run("mean")
-    assert fits[18:] == ["mean"] * 5
+    fit_predictor(measured, options)
 
 
 def test_the_commands(
     log_file: Path, tiny_bert: Path, names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    kept = ["--kept", str(tmp_path / "kept.sqlite"), "--encoder", str(tiny_bert)]
+    kept = ["--scores", str(tmp_path / "scores.sqlite"), "--encoder", str(tiny_bert)]
     small = ["--set", "epochs=2", "--set", "width=4"]
 
     def run(*arguments: str, stdin: str | None = None) -> str:
@@ -503,8 +572,10 @@ def test_the_commands(
     assert all(1 <= row["predicted"] <= 5 and 0 <= row["low"] <= 1 for row in rows)
     table = run(
         "evaluate", str(log_file), "--models", "mean,mlp,cf-lstm", "--seeds", "1",
-        *features, *small, *kept,
+        *features, *small, *kept, "--out", str(tmp_path / "models.json"),
     )  # fmt: skip
+    written = json.loads((tmp_path / "models.json").read_text())
+    assert [row[0] for row in written[0]["rows"]] == ["mean", "mlp", "cf-lstm"]
     assert "| mean | – | – | – |" in table
     assert "| mean | 25% | 0.500" in table
     assert "| cf-lstm | original treatments | inverted |" in table
@@ -550,7 +621,7 @@ def test_what_cannot_be_predicted_is_one_line(
     log.write_text(f"{bad}\n{json.dumps(good)}")
     alone.write_text(bad)
     options = ["-m", str(tmp_path / "ratings"), "--encoder", str(tiny_bert)]
-    options += ["--kept", str(tmp_path / "kept.sqlite")]
+    options += ["--scores", str(tmp_path / "scores.sqlite")]
     result = CliRunner().invoke(app, ["ratings", "predict", str(log), *options])
     assert result.exit_code == 1
     (told,) = [row for row in result.output.splitlines() if row.startswith("left out")]
@@ -587,13 +658,12 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
 ) -> None:
     """A signal in every dialogue: a cf-lstm has nothing to learn no signal from."""
 
-    def always(self: Odes, some: list[Utterance]) -> np.ndarray:
+    def always(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
         return np.array([[name == "critique" for name in CLASSES] for _ in some], dtype=float)
 
-    monkeypatch.setattr(Odes, "probabilities", always)
-    options = FitOptions(features=names, config=SMALL)
-    extractor = Extractor(groups_of(names, engines))
-    found = evaluate(log.dialogues, extractor, engines, options, ("mean", "cf-lstm"), seeds=1)
+    monkeypatch.setattr(Classifier, "probabilities", always)
+    measured = Extractor.of(names, engines).measured(log.dialogues)
+    found = evaluate(measured, FitOptions(config=SMALL), ("mean", "cf-lstm"), seeds=1)
     assert found.models.keys() == {"mean"}
     assert found.days == 12
     text = evaluation_markdown("x", found)
@@ -601,8 +671,8 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
     assert "| cf-lstm | there is no dialogue to learn from in which no signal fired" in text
     out = tmp_path / "effects"
     words = ["ratings", "effect", str(log_file), "--features", ",".join(names), "--out", str(out)]
-    words += ["--kept", str(tmp_path / "kept.sqlite"), "--encoder", str(tiny_bert), "--offline"]
-    done = CliRunner().invoke(app, words)
+    words += ["--scores", str(tmp_path / "scores.sqlite"), "--encoder", str(tiny_bert)]
+    done = CliRunner().invoke(app, [*words, "--offline"])
     assert done.exit_code == 0, done.output
     assert "there is no dialogue to learn from" in (out / "effect.md").read_text()
 
@@ -619,6 +689,52 @@ def test_watching_says_its_times_when_it_is_interrupted(
     monkeypatch.setattr("sys.stdin", turns())
     told: list[str] = []
     monkeypatch.setattr("causerie.cli.console.say", told.append)
+    defaults = {name: p.default for name, p in inspect.signature(watch).parameters.items()}
     with pytest.raises(KeyboardInterrupt):
-        watch(model=str(tmp_path / "ratings"), encoder=str(tiny_bert), offline=True)
+        watch(**{**defaults, "model": str(tmp_path / "ratings"), "encoder": str(tiny_bert)})
     assert re.fullmatch(r"1 turns, p95 \d+ ms each, of which features \d+ ms", told[-1])
+
+
+def test_every_command_has_all_engine_options() -> None:
+    wanted = {"encoder", "lm", "turn_format", "device", "dtype", "threads", "models_dir", "offline"}
+    for command in ratings_app.registered_commands:
+        assert command.callback is not None
+        assert wanted <= set(inspect.signature(command.callback).parameters), command.callback
+
+
+def test_a_predictor_is_replaced_only_if_asked(
+    log_file: Path, tiny_bert: Path, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "ratings"
+    words = ["ratings", "fit", str(log_file), "--out", str(out), "--features", ",".join(names)]
+    words += ["--model", "mean", "--encoder", str(tiny_bert)]
+    scores = ["--scores", str(tmp_path / "scores.sqlite")]
+    before = os.umask(0o022)
+    try:
+        assert CliRunner().invoke(app, [*words, *scores]).exit_code == 0
+    finally:
+        os.umask(before)
+    for file in out.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644, file.name
+    card = (out / "card.md").stat().st_mtime_ns
+    refused = CliRunner().invoke(app, [*words, *scores])
+    assert isinstance(refused.exception, CauserieError)
+    assert "holds an artifact: choose another place, or add --force" in str(refused.exception)
+    assert (out / "card.md").stat().st_mtime_ns == card
+    (tmp_path / "file").write_text("mine")
+    other = CliRunner().invoke(app, [*words, *scores, "--force", "--out", str(tmp_path / "file")])
+    assert "exists and is no artifact" in str(other.exception)
+    # The former name of --scores is still understood, and says so.
+    replaced = CliRunner().invoke(app, [*words, "--kept", scores[1], "--force"])
+    assert replaced.exit_code == 0, replaced.output
+    assert "--kept is now --scores" in replaced.output
+    assert (out / "card.md").stat().st_mtime_ns > card
+
+
+def test_a_network_that_nothing_uses_is_refused(
+    log_file: Path, tiny_bert: Path, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    words = ["ratings", "evaluate", str(log_file), "--features", ",".join(names)]
+    words += ["--encoder", str(tiny_bert), "--scores", str(tmp_path / "scores.sqlite")]
+    result = CliRunner().invoke(app, [*words, "--turn-format", "plain"])
+    assert "--turn-format plain has no effect on odes" in str(result.exception)

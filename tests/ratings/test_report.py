@@ -10,15 +10,11 @@ import pytest
 
 from causerie import CauserieError, Dialogue, Turn
 from causerie.metrics.odes import CLASSES, SIGNALS
-from causerie.ratings.effect import ASSUMED
-from causerie.ratings.extract import Extractor, Standard
-from causerie.ratings.features import Feature, Floats, Group
+from causerie.ratings.effect import ANY, ASSUMED, EXPECTED, effects_of
+from causerie.ratings.features import Extractor, Feature, Floats, Group, MeasuredLog
 from causerie.ratings.log import RatedDialogue
 from causerie.ratings.pairs import TurnPair
-from causerie.ratings.predictor import Preparation
-from causerie.ratings.refute import EXPECTED
-from causerie.ratings.report import ANY, BARS, effect_markdown, effects_of, overlap_svg
-from causerie.ratings.treatments import Treatments
+from causerie.ratings.report import BARS, effect_markdown, overlap_svg
 
 COST = -1.0
 
@@ -33,14 +29,7 @@ class Given(Group):
         raise AssertionError("values are given")
 
 
-@pytest.fixture(scope="module")
-def preparation() -> Preparation:
-    width = len(Given.features)
-    nothing, one = np.zeros(width, np.float32), np.ones(width, np.float32)
-    return Preparation(Extractor([Given()]), Standard(nothing, one, nothing), Treatments())
-
-
-def log(preparation: Preparation, count: int) -> tuple[list[RatedDialogue], list[Floats]]:
+def log(count: int) -> MeasuredLog:
     """Glad users insult more and rate better; half of them greet in a pair of their own first."""
     rng = np.random.default_rng(0)
     dialogues, raw = [], []
@@ -55,26 +44,24 @@ def log(preparation: Preparation, count: int) -> tuple[list[RatedDialogue], list
             rows[2, CLASSES.index("insult")] = 0.9
             rows[3, CLASSES.index("compliment")] = 0.9
         rating = 3 + 0.8 * mood + COST * insulted + 0.3 * rng.standard_normal()
-        pairs = (TurnPair("hi", None, None),) * 4
+        pairs = (TurnPair(None, None),) * 4
         talk = Dialogue(str(number), (Turn("user", "hi"),))
         dialogues.append(RatedDialogue(talk, pairs, rating, None, "bot", f"user{number // 2}"))
         raw.append(rows)
-    return dialogues, raw
+    return MeasuredLog(tuple(dialogues), tuple(raw), Extractor([Given()]))
 
 
-def test_the_cost_of_a_signal_is_found_where_the_plain_difference_errs(
-    preparation: Preparation,
-) -> None:
-    dialogues, raw = log(preparation, 400)
-    assert preparation.covariates == [len(CLASSES)]
-    report = effects_of(dialogues, raw, preparation)
+def test_the_cost_of_a_signal_is_found_where_the_plain_difference_errs() -> None:
+    measured = log(400)
+    assert measured.extractor.covariates == [len(CLASSES)]
+    report = effects_of(measured)
     assert set(report.effects) == set(report.refutations) == {ANY, "insult"}
     assert set(report.too_few) == set(SIGNALS) - {"insult"}
     found = report.effects[ANY]
     assert found.low <= COST <= found.high
     assert found.naive > found.high
     assert found.estimate == report.effects["insult"].estimate  # compliments come after it
-    insulted = sum(bool((rows > 0.5)[:, : len(SIGNALS)].any()) for rows in raw)
+    insulted = sum(bool((rows > 0.5)[:, : len(SIGNALS)].any()) for rows in measured.raw)
     assert (found.signalled, found.dialogues) == (insulted, 400)
     assert len(found.treated) == 4 * 400 - insulted - 200  # the last pair, and greetings
     assert all(one.passed for tries in report.refutations.values() for one in tries)
@@ -89,15 +76,15 @@ def test_the_cost_of_a_signal_is_found_where_the_plain_difference_errs(
     assert overlap_svg(found).count("<rect") == 2 * BARS + 1
 
 
-def test_what_falls_is_shown(preparation: Preparation) -> None:
-    report = effects_of(*log(preparation, 100), preparation)
+def test_what_falls_is_shown() -> None:
+    report = effects_of(log(100))
     tries = [replace(one, passed=False) for one in report.refutations[ANY]]
     text = effect_markdown(replace(report, refutations={ANY: tries}))
     assert text.count(" falls**") == len(EXPECTED)
 
 
-def test_effects_need_ratings(preparation: Preparation) -> None:
-    dialogues, raw = log(preparation, 2)
-    unrated = [replace(one, rating=None) for one in dialogues]
+def test_effects_need_ratings() -> None:
+    measured = log(2)
+    unrated = tuple(replace(one, rating=None) for one in measured.dialogues)
     with pytest.raises(CauserieError, match="leave out the dialogues without one"):
-        effects_of(unrated, raw, preparation)
+        effects_of(replace(measured, dialogues=unrated))

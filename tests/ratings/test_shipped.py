@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from causerie import Dialogue, Engines, Turn
-from causerie.models.artifact import shipped
+from causerie.models.artifact import ArtifactInfo, shipped
+from causerie.ratings.features import Extractor
 from causerie.ratings.pairs import turn_pairs
-from causerie.ratings.predictor import NAME, RatingPredictor
+from causerie.ratings.predictor import NAME, RatingPredictor, digest_of
 
 GOOD = (
     ("hi there, how are you?", "I am great, thanks! I just came back from a hike. Do you hike?"),
@@ -57,3 +58,11 @@ def test_licence_and_card_go_with_it() -> None:
         "| cf-lstm |",
     ):
         assert part in card
+
+
+def test_it_was_fitted_on_the_features_that_this_version_measures() -> None:
+    """Told without weights: names in order, and what decides their values."""
+    info = ArtifactInfo.find(NAME, NAME)
+    extractor = Extractor.of(info.options["features"], columns=info.options["columns"])
+    assert [feature.name for feature in extractor.features] == info.options["names"]
+    assert digest_of(extractor) == info.backbone_sha256

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from causerie.dialogue import Dialogue, Turn
-from causerie.report import ColumnInfo, write_report
+from causerie.metrics.base import EMPTY, Column, Score
+from causerie.report import write_report
+from report.making import page_of
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -23,10 +25,8 @@ HOSTILE = (
     "a\u2028b\u2029c",
     "abc \u202edef",
 )
-COLUMNS = [
-    ColumnInfo("wit", "How witty it is."),
-    ColumnInfo("length", "Words.", higher_is_better=False, sentinel=True),
-]
+WIT = {"wit": Column(help="How witty it is.")}
+COLUMNS = {**WIT, "length": Column(help="Words.", better="lower", sentinel=True)}
 
 
 def talk(name: str, system: str | None, answer: str) -> Dialogue:
@@ -40,12 +40,12 @@ def page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory) ->
     items = [
         (
             talk(f"talk{n}", "aria" if n % 2 else "bramble", f"answer {n}"),
-            {1: {"wit": n, "length": n if n else None, "explanation": {"cause": [n, {"p": 0.25}]}}},
+            {1: {"wit": Score(n, explanation={"cause": [n, {"p": 0.25}]}), "length": n or None}},
         )
         for n in range(10)
     ]
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(path, items, COLUMNS, title="Ten talks", signature="sig")
+    write_report(path, page_of(items, COLUMNS, title="Ten talks"))
     browser.get(path.as_uri())
     return browser
 
@@ -117,11 +117,14 @@ def test_the_worst_lead_to_their_conversation_and_keys_open_its_scores(
 
 
 def test_hostile_text_is_only_ever_text(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    rows = [{1: {HOSTILE[1]: n, "explanation": {text: text}}} for n, text in enumerate(HOSTILE)]
+    rows = [
+        {1: {HOSTILE[1]: Score(n, explanation={text: text}), "x": Score.unscored(text)}}
+        for n, text in enumerate(HOSTILE)
+    ]
     items = [(talk(text, text, text), row) for text, row in zip(HOSTILE, rows, strict=True)]
-    columns = [ColumnInfo(HOSTILE[1], HOSTILE[0])]
+    columns = {HOSTILE[1]: Column(help=HOSTILE[0]), "x": Column()}
     path = tmp_path / "report.html"
-    write_report(path, items, columns, title=HOSTILE[0], signature=HOSTILE[2])
+    write_report(path, page_of(items, columns, title=HOSTILE[0], signature=HOSTILE[2]))
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(path.as_uri())
@@ -147,12 +150,12 @@ def test_hostile_text_is_only_ever_text(browser: webdriver.Chrome, tmp_path: Pat
     assert asked == [path.as_uri()]
 
 
-@pytest.mark.parametrize("columns", [[], COLUMNS])
+@pytest.mark.parametrize("columns", [{}, COLUMNS])
 def test_an_empty_page_has_no_errors(
-    browser: webdriver.Chrome, tmp_path: Path, columns: list[ColumnInfo]
+    browser: webdriver.Chrome, tmp_path: Path, columns: dict[str, Column]
 ) -> None:
     path = tmp_path / "report.html"
-    write_report(path, [(talk("t", None, "x"), {})], columns, title="t", signature="s")
+    write_report(path, page_of([(talk("t", None, "x"), {1: {}})], columns))
     browser.get_log("browser")
     browser.get(path.as_uri())
     assert visible(browser) == ["t"]
@@ -181,11 +184,11 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
         "conditional": [[None, 0.4], [0.8, None]],
     }
     rows = {
-        3: {"wit": 1.0, "explanation": {"wit": found}},
-        1: {"wit": 0.5, "explanation": {"wit": {"dependents": []}}},
+        3: {"wit": Score(1.0, explanation=found)},
+        1: {"wit": Score(0.5, explanation={"dependents": []})},
     }
     path = tmp_path / "report.html"
-    write_report(path, [(Dialogue("talk", turns), rows)], COLUMNS[:1], title="T", signature="s")
+    write_report(path, page_of([(Dialogue("talk", turns), rows)], WIT, drawings={"wit": "arcs"}))
     browser.get(path.as_uri())
     boxes = browser.find_elements(By.CSS_SELECTOR, "details.scores")
 
@@ -228,9 +231,9 @@ def test_topic_graphs_are_drawn(browser: webdriver.Chrome, tmp_path: Path) -> No
              "weight": 1.0, "attention": 0.2},
         ],
     }  # fmt: skip
-    rows = {1: {"wit": 1.0, "explanation": {"wit": found}}}
+    rows = {1: {"wit": Score(1.0, explanation=found)}}
     path = tmp_path / "report.html"
-    write_report(path, [(Dialogue("talk", turns), rows)], COLUMNS[:1], title="T", signature="s")
+    write_report(path, page_of([(Dialogue("talk", turns), rows)], WIT, drawings={"wit": "graph"}))
     browser.get(path.as_uri())
     browser.find_element(By.CSS_SELECTOR, "details.scores summary").send_keys(Keys.ENTER)
     WebDriverWait(browser, 120).until(lambda b: b.find_elements(By.CSS_SELECTOR, "svg.topics"))
@@ -244,4 +247,44 @@ def test_topic_graphs_are_drawn(browser: webdriver.Chrome, tmp_path: Path) -> No
     named = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "svg.topics + ul li")]
     assert named == ["dog = dog (0 hops)", "dog – pet – cat (2 hops)", "dog … star<i> (no path)"]
     assert "percentile" in browser.find_element(By.CSS_SELECTOR, "details.scores").text
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_an_explanation_is_drawn_as_its_metric_says(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """Without a drawing, what looks like a graph or like arcs is a list."""
+    turns = (Turn("A", "My dog!"), Turn("B", "A cat."))
+    found = {
+        "topics": {"context": ["dog"], "response": ["cat"]},
+        "edges": [],
+        "dependents": [{"turn": 0, "p": 0.6, "direct": True}],
+    }
+    rows = {1: {"wit": Score(1.0, explanation=found)}}
+    path = tmp_path / "report.html"
+    write_report(path, page_of([(Dialogue("talk", turns), rows)], WIT))
+    browser.get(path.as_uri())
+    box = browser.find_element(By.CSS_SELECTOR, "details.scores")
+    box.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 30).until(lambda b: "dependents" in box.text)
+    assert browser.find_elements(By.CSS_SELECTOR, "svg.topics, .arcs path") == []
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_an_empty_response_is_said_to_be_empty_and_is_the_worst(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    silent, fine = talk("silent", "aria", ""), talk("fine", "aria", "hello")
+    stream = [(fine, {1: {"wit": 1.0}}), (silent, {1: {"wit": EMPTY}})]
+    path = tmp_path / "report.html"
+    write_report(path, page_of(stream, {"wit": Column(range=(0.0, None))}))
+    browser.get(path.as_uri())
+    assert browser.find_element(By.CSS_SELECTOR, "#worst li .meta b").text == "empty"
+    assert steps(browser)[1] == "0"
+    choose(browser, "order", "worst first")
+    assert visible(browser) == ["silent", "fine"]
+    shown = browser.find_elements(By.CSS_SELECTOR, ".turn.system .bubble > p")
+    assert [p.text for p in shown] == ["(empty)", "hello"]
+    means = [m.text for m in browser.find_elements(By.CSS_SELECTOR, ".talk .mean")]
+    assert means == ["mean wit 0", "mean wit 1"]
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

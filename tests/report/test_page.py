@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
-from causerie.report import ColumnInfo, build_report, write_report
+from causerie.metrics.base import EMPTY, Column, Score
+from causerie.report import build_report, write_report
 from pages import HOSTILE, Reader
+from report.making import page_of
 
 
 def hostile_page(texts: tuple[str, ...] = HOSTILE) -> str:
@@ -23,9 +25,10 @@ def hostile_page(texts: tuple[str, ...] = HOSTILE) -> str:
     for text in texts:
         turns = (Turn(text, text, "user"), Turn("bot", text, "system", references=(text,)))
         dialogue = Dialogue(text, turns, system=text, metadata={"note": text})
-        dialogues.append((dialogue, {1: {texts[0]: 1.0, "explanation": {text: [text]}}}))
-    columns = [ColumnInfo(texts[0], texts[-1]), ColumnInfo("other", texts[0], sentinel=True)]
-    return build_report(dialogues, columns, title=texts[0], signature=texts[-1])
+        score = Score(1.0, explanation={text: [text]})
+        dialogues.append((dialogue, {1: {texts[0]: score, "other": Score.unscored(text)}}))
+    columns = {texts[0]: Column(help=texts[-1]), "other": Column(help=texts[0], sentinel=True)}
+    return build_report(page_of(dialogues, columns, title=texts[0], signature=texts[-1]))
 
 
 def test_the_page_is_well_formed_and_has_no_way_out() -> None:
@@ -69,27 +72,28 @@ def test_figures_directions_and_sentinels_are_in_the_table() -> None:
     def talk(system: str) -> Dialogue:
         return Dialogue(system, (Turn("u", "a"), Turn("s", "b"), Turn("s", "c")), system=system)
 
-    columns = [
-        ColumnInfo("wit", "How witty it is."),
-        ColumnInfo("length", "Words.", higher_is_better=False, sentinel=True),
-    ]
+    columns = {
+        "wit": Column(help="How witty it is."),
+        "length": Column(help="Words.", better="lower", sentinel=True),
+        "turns": Column(better=None),
+    }
     rows = {1: {"wit": 1.0, "length": 3}, 2: {"wit": 2.0, "length": None}}
     page = build_report(
-        [(talk("aria"), rows), (talk("bramble"), {1: {}})], columns, title="t", signature="s"
+        page_of([(talk("aria"), rows), (talk("bramble"), {1: {"wit": EMPTY}})], columns)
     )
     table = page[page.index("<table>") : page.index("</table>")]
     cells = [" ".join(re.sub("<[^>]+>", " ", c).split()) for c in table.split("<td>")[1:]]
     assert cells[0].startswith("1.5 ± 0.707 2 scored")
-    assert cells[1].startswith("– 0 scored, 1 unscored")
+    assert cells[1].startswith("– 0 scored, 1 empty")
     assert cells[2].startswith("3 1 scored, 1 unscored")
     assert table.count("↑") == table.count("↓") == 1
     assert table.count("sentinel") == 1
-    assert "3 responses in 2 conversations of aria and bramble, each scored by 2 metrics." in page
+    assert "3 responses in 2 conversations of aria and bramble, each scored by 3 metrics." in page
 
 
-@pytest.mark.parametrize("columns", [[], [ColumnInfo("wit", "")]])
-def test_nothing_scored_still_makes_a_page(columns: list[ColumnInfo]) -> None:
-    page = build_report([], columns, title="t", signature="s")
+@pytest.mark.parametrize("columns", [{}, {"wit": Column()}])
+def test_nothing_scored_still_makes_a_page(columns: dict[str, Column]) -> None:
+    page = build_report(page_of([], columns))
     Reader(page)
     assert "0 responses in 0 conversations" in page
 
@@ -97,8 +101,7 @@ def test_nothing_scored_still_makes_a_page(columns: list[ColumnInfo]) -> None:
 def test_the_file_appears_whole_and_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "report.html"
     stray = Dialogue("\ud800", (Turn("a", "\ud800"), Turn("b", "x")), system="\ud800")
-    columns = [ColumnInfo("wit", "")]
-    write_report(path, [(stray, {1: {"wit": 1}})], columns, title="\ud800", signature="s")
+    write_report(path, page_of([(stray, {1: {"wit": 1}})], {"wit": Column()}, title="\ud800"))
     assert path.read_text("utf-8").endswith("</html>\n")
     assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
 
@@ -106,8 +109,8 @@ def test_the_file_appears_whole_and_alone(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CauserieError, match="choose another place"):
-        write_report(tmp_path / "file" / "r.html", [], [], title="t", signature="s")
+        write_report(tmp_path / "file" / "r.html", page_of([], {}))
     (tmp_path / "folder").mkdir()
     with pytest.raises(CauserieError, match="choose another place"):
-        write_report(tmp_path / "folder", [], [], title="t", signature="s")
+        write_report(tmp_path / "folder", page_of([], {}))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]

@@ -25,7 +25,8 @@ def test_a_hand_worked_example() -> None:
     assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert found.above.value == pytest.approx((1 + 0.5 + 0) / 3)
     assert (found.recall.n, found.mrr.n, found.above.n) == (4, 4, 3)
-    assert found.mrr.low is not None and found.mrr.low <= found.mrr.value <= (found.mrr.high or 0)
+    assert found.mrr.low is not None
+    assert found.mrr.low <= found.mrr.value <= (found.mrr.high or 0)
 
 
 def test_nothing_scored_has_reasons_and_no_numbers() -> None:

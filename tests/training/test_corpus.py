@@ -41,6 +41,15 @@ def test_reads_every_format_and_reports_bad_records(tmp_path: Path) -> None:
     assert len(read.exchanges) == 4
 
 
+def test_nothing_is_learned_from_silence(tmp_path: Path) -> None:
+    turns = [{"speaker": s, "text": text} for s, text in (("A", "Hi"), ("B", " "), ("A", "Well?"))]
+    silent = [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": ""}]
+    lines = [json.dumps({"turns": said}) for said in (turns, silent)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    ((dialogue,),) = Corpus.read([tmp_path / "a.jsonl"]).sources
+    assert [turn.text for turn in dialogue.turns] == ["Hi", "Well?"]
+
+
 def test_a_file_without_dialogues_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"turns": [{"speaker": "A", "text": "alone"}]}\n')
     with pytest.raises(CauserieError, match="no dialogue of at least two turns"):

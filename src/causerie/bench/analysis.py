@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from causerie.bench.catalogue import entry_for
-from causerie.bench.judged import JudgedSet
 from causerie.bench.judgement import Judgement, judgement_of, points_of
 from causerie.bench.measures import Measures, ranks
-from causerie.bench.pictures import histogram, sample
 from causerie.bench.results import (
     PAIR_STATISTICS,
     STATISTICS,
-    MetricFacts,
+    Histogram,
     MetricRow,
     RunOptions,
+    Sample,
     SetResult,
 )
-from causerie.bench.units import Units, units_of
+from causerie.bench.sets.catalogue import entry_for
+from causerie.bench.sets.judged import JudgedSet
+from causerie.bench.sets.units import Units, units_of
 from causerie.dialogue import Exchange
+from causerie.metrics.base import Column
 from causerie.stats import (
     Estimate,
     FloatArray,
@@ -38,14 +39,19 @@ from causerie.stats import (
 )
 
 MOST_PROBLEMS = 20
+MOST_POINTS = 500
+_BINS = 20
+_TAIL = 0.005
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoredColumn:
     """One column of one metric: its score of every unit of the set."""
 
     name: str
-    facts: MetricFacts
+    metric: str
+    """The alias of the metric."""
+    about: Column
     values: FloatArray
     """NaN where unscored, on the metric's own scale."""
     unscored: Mapping[str, int]
@@ -55,26 +61,28 @@ class Column:
 
     @property
     def oriented(self) -> FloatArray:
-        """Higher is better."""
-        return self.values if self.facts.higher_is_better else -self.values
+        """The values, turned so that higher is better."""
+        return self.about.sign * self.values
 
 
 def analyse(
     judged: JudgedSet,
-    columns: Sequence[Column],
+    columns: Sequence[ScoredColumn],
     options: RunOptions,
     dimension: str | None = None,
     *,
+    units: Units | None = None,
     of_items: int | None = None,
 ) -> SetResult:
-    """How the columns, in the order of `units_of(judged)`, agree with people.
+    """How the columns, in the order of the units, agree with people.
 
-    The dimension is the set's main one unless named. `of_items` is the size of the whole set
-    where `judged` is a sample of it. Partial correlations are given the column `length`.
+    The dimension is the set's main one unless named; `units` are the set's, if they are known
+    already. `of_items` is the size of the whole set where `judged` is a sample of it. Partial
+    correlations are given the column `length`.
     """
     entry = entry_for(judged.name)
     dimension = dimension or main_dimension(judged)
-    units = units_of(judged)
+    units = units or units_of(judged)
     judgement = judgement_of(judged, units, dimension)
     # No statistic depends on the unit of a metric's scores.
     oriented = [column.oriented / unit_of(column.values) for column in columns]
@@ -93,9 +101,9 @@ def analyse(
     rows = [
         MetricRow(
             column=column.name,
-            metric=column.facts.name,
-            sentinel=column.facts.sentinel,
-            higher_is_better=column.facts.higher_is_better,
+            metric=column.metric,
+            sentinel=column.about.sentinel,
+            higher_is_better=column.about.better != "lower",
             statistics={
                 name: _explained(found[name][i], column, judgement.reason) for name in names
             },
@@ -241,7 +249,7 @@ def _by_dimension(
     return result
 
 
-def _explained(estimate: Estimate, column: Column, no_judgement: str | None) -> Estimate:
+def _explained(estimate: Estimate, column: ScoredColumn, no_judgement: str | None) -> Estimate:
     """The deepest reason first: people said nothing, or the metric did not score."""
     if estimate.value is not None:
         return estimate
@@ -254,7 +262,7 @@ def _explained(estimate: Estimate, column: Column, no_judgement: str | None) -> 
 
 
 def _notes(
-    judged: JudgedSet, units: Units, columns: Sequence[Column], total: int, seed: int
+    judged: JudgedSet, units: Units, columns: Sequence[ScoredColumn], total: int, seed: int
 ) -> tuple[str, ...]:
     notes = []
     what = "pairs" if judged.level == "pair" else "items"
@@ -262,7 +270,7 @@ def _notes(
         notes.append(
             f"a fixed sample: {len(judged):,} of {total:,} {what}, whole clusters, seed {seed}"
         )
-    lower = [column.name for column in columns if not column.facts.higher_is_better]
+    lower = [column.name for column in columns if column.about.better == "lower"]
     if lower:
         notes.append(f"lower is better for {', '.join(lower)}: negated, so larger agrees better")
     if judged.level == "dialogue":
@@ -306,6 +314,42 @@ def _of_votes(judged: JudgedSet) -> Iterator[str]:
                 f"the annotators' votes for {dimension!r} agree on every pair, as if they were one "
                 "vote written down several times: an agreement of 1 says nothing there"
             )
+
+
+def sample(
+    units: Units, judgement: FloatArray, scores: Mapping[str, FloatArray], seed: int
+) -> Sample:
+    """At most `MOST_POINTS` of the judged units, in their order."""
+    judged = np.flatnonzero(np.isfinite(judgement))
+    if len(judged) > MOST_POINTS:
+        generator = np.random.default_rng(seed)
+        judged = np.sort(generator.choice(judged, MOST_POINTS, replace=False))
+    places = judged.tolist()
+    return Sample(
+        ids=tuple(units.ids[i] for i in places),
+        systems=tuple(units.systems[i] for i in places),
+        human_written=tuple(units.human_written[i] for i in places),
+        judgement=tuple(float(judgement[i]) for i in places),
+        scores={
+            name: tuple(float(row[i]) if np.isfinite(row[i]) else None for i in places)
+            for name, row in scores.items()
+        },
+    )
+
+
+def histogram(values: FloatArray) -> Histogram:
+    """Counts in equal bins; the last half per cent of either end falls into the end bins."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return Histogram((), ())
+    unit = unit_of(finite)
+    low, high = np.quantile(finite / unit, [_TAIL, 1 - _TAIL])
+    if high - low <= 1e-9 * abs(high):
+        # As good as equal: bins need a width that large numbers can be told apart by.
+        width = max(0.5, 1e-6 * abs(high))
+        low, high = low - width, high + width
+    counts, edges = np.histogram(np.clip(finite / unit, low, high), bins=_BINS, range=(low, high))
+    return Histogram(tuple((edges * unit).tolist()), tuple(counts.tolist()))
 
 
 def _shortened(problems: tuple[str, ...]) -> tuple[str, ...]:

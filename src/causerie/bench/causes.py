@@ -12,21 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from causerie._version import __version__
+from causerie.engines import Engines
 from causerie.metrics.causalscore import CausalScore
-from causerie.metrics.causalscore.discovery import SIGNIFICANT, DiscoveryTest
 from causerie.metrics.causalscore.formula import SCORES, CausalGraph
 from causerie.metrics.causalscore.measure import (
     DRAWN,
+    SIGNIFICANT,
     Answered,
+    DiscoveryTest,
     always_positive,
-    answered,
-    asked,
+    evaluation_examples,
     position_only,
+    predict,
     with_random_responses,
 )
-from causerie.metrics.causalscore.questions import (
-    Example,
-)
+from causerie.metrics.causalscore.questions import Example
 from causerie.progress import Progress, Watch, ignore
 from causerie.render.tables import Cell, Table, markdown_table
 from causerie.stats import (
@@ -83,6 +83,7 @@ class _Measured:
 
 def run_causes(
     metric: CausalScore,
+    engines: Engines,
     corpus: AnnotatedCorpus,
     names: Sequence[str],
     *,
@@ -95,7 +96,7 @@ def run_causes(
     measured = []
     for number, (name, source) in enumerate(zip(names, corpus.sources, strict=True)):
         watch(Progress(name, number, len(names), "files"))
-        measured.append(_measure(metric, AnnotatedCorpus((source,)), test, seed))
+        measured.append(_measure(metric, engines, AnnotatedCorpus((source,)), test, seed))
     domains = [
         _domain(name, [one], resamples, seed) for name, one in zip(names, measured, strict=True)
     ]
@@ -106,31 +107,37 @@ def run_causes(
             f"causerie|{__version__}",
             f"seed|{seed}",
             f"annotations|{corpus.sha256[:12]}",
-            metric.signature,
+            metric.signature(engines),
         ]
     )
     return CausesResult(signature, tuple(domains))
 
 
 def _measure(
-    metric: CausalScore, corpus: AnnotatedCorpus, test: DiscoveryTest | None, seed: int
+    metric: CausalScore,
+    engines: Engines,
+    corpus: AnnotatedCorpus,
+    test: DiscoveryTest | None,
+    seed: int,
 ) -> _Measured:
     examples: dict[str, list[Example]] = {}
     answers: dict[str, dict[str, Answered]] = {}
-    for name, (classifier, questions) in asked(metric, corpus, seed).items():
+    _, classifiers = metric.restored(engines)
+    asked = evaluation_examples(classifiers, corpus, seed, metric.history)
+    for name, (classifier, questions) in asked.items():
         examples[name] = questions
         answers[name] = {
-            name: answered(classifier, questions),
+            name: predict(classifier, questions),
             "position only": position_only(questions),
             "always positive": always_positive(questions),
         }
         if test:
-            answers[name]["test without learning"] = answered(test, questions, SIGNIFICANT)
+            answers[name]["test without learning"] = predict(test, questions, SIGNIFICANT)
     return _Measured(
         examples,
         answers,
-        metric.graphs([one.exchange for one in corpus.annotations]),
-        metric.graphs([e for s in corpus.sources for e in with_random_responses(s, seed)]),
+        metric.graphs([one.exchange for one in corpus.annotations], engines),
+        metric.graphs([e for s in corpus.sources for e in with_random_responses(s, seed)], engines),
         [one.conversation for one in corpus.annotations],
     )
 

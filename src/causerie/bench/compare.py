@@ -1,53 +1,61 @@
-"""Is b better than a? Two files of responses, many metrics, one answer each.
+"""Is b better than a? Two sets of responses, many metrics, one answer each.
 
-Where both files answer the same things, responses are compared in pairs, which shows much
-smaller differences; otherwise the two sets of dialogues are compared as they are. Either way
-intervals and p-values treat the responses of one dialogue as belonging together.
+Where both answer the same things, responses are compared in pairs, which shows much smaller
+differences; otherwise the two sets of dialogues are compared as they are. Either way intervals
+and p-values treat the responses of one dialogue as belonging together. An empty reply is the
+worst reply: wherever a column has a good end, it counts as the worst value there can be, or was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causerie._version import __version__
-from causerie.bench.pairing import Response, Responses, are_most, partners
-from causerie.bench.scores import ScoreStore, score_items
+from causerie.bench.pairing import (
+    Example,
+    Response,
+    Responses,
+    are_most,
+    differ_most,
+    partners,
+    responses_of,
+    worst_of_each,
+)
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric
+from causerie.io import arrow_table, records_of
+from causerie.metrics.base import EMPTY, Better, Column
+from causerie.progress import Watch, ignore
+from causerie.render.tables import Cell, Marked, Table, markdown_table
+from causerie.scoring.gates import Condition, Verdict
+from causerie.scoring.plan import DEFAULT_METRICS, Metrics, Plan
+from causerie.scoring.scorer import Batch, Scorer
 from causerie.stats import Comparison, Estimate, FloatArray, compare_paired, compare_unpaired
-from causerie.text.obscenity import mask
 
-EXAMPLES = 5
+if TYPE_CHECKING:
+    import pyarrow
+
+    from causerie.engines import Engines, Settings
+    from causerie.scoring.store import ScoreStore
+
+_ARROWS: Mapping[Better | None, str] = {"higher": " ↑", "lower": " ↓", None: ""}
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two files."""
+    """One of the two."""
 
     source: str
     records: int
     rejected: int
     responses: int
     dialogues: int
-    """Dialogues, or different contexts where the file has context and response rows."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """A pair of responses that differ much, or one bad response of one file."""
-
-    dialogue_id: str
-    turn: int
-    context: str
-    """The turn before the response."""
-    a: str | None
-    b: str | None
-    score_a: float | None
-    score_b: float | None
+    """Dialogues, or different contexts where there are context and response rows."""
+    empty: int
+    """Responses without any text."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class ColumnComparison:
     """What one column of one metric says."""
 
     column: str
-    higher_is_better: bool
+    better: Better | None
     sentinel: bool
     mean_a: float | None
     mean_b: float | None
@@ -63,16 +71,25 @@ class ColumnComparison:
     """Mean of b minus mean of a, on the metric's own scale."""
     p: float | None
     win_rate: Estimate
-    """Share of comparisons in which b is better, ties counting half."""
+    """Share of comparisons in which b is better (where neither end is: larger), ties half."""
+    percentile_b: float | None
+    """Mean percentile of b's responses among human ones, where the metric is calibrated."""
     unscored: Mapping[str, int]
-    """Why responses have no score, and how many each time; of both files together."""
+    """Why responses have no score, and how many each time; of both sides together."""
+    unscored_b: float
+    """Share of b's responses that have none, empty ones among them."""
     examples: tuple[Example, ...]
     """Paired: where the two differ most. Otherwise the worst of a, then the worst of b."""
 
+    @property
+    def name(self) -> str:
+        """The column with an arrow that says which end is good."""
+        return self.column + _ARROWS[self.better]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class CompareResult:
-    """Everything `causerie compare` found."""
+    """Everything a comparison found."""
 
     a: Side
     b: Side
@@ -83,24 +100,139 @@ class CompareResult:
     signature: str
 
     def column(self, name: str) -> ColumnComparison:
-        return next(column for column in self.columns if column.column == name)
+        """What the column of that name says."""
+        for column in self.columns:
+            if column.column == name:
+                return column
+        known = ", ".join(column.column for column in self.columns)
+        raise CauserieError(f"there is no column {name!r} in the comparison: it has {known}")
+
+    @property
+    def how(self) -> str:
+        """How the two were compared, in words."""
+        if self.pairs is None:
+            return "unpaired: most responses have no partner that answers the same in the other"
+        left_out = self.a.responses + self.b.responses - 2 * self.pairs
+        others = f"; {left_out} responses without a partner are left out" if left_out else ""
+        return f"paired: {self.pairs} pairs of responses that answer the same{others}"
+
+    @property
+    def table(self) -> pyarrow.Table:
+        """One row per column, as an Arrow table."""
+        rows = (
+            {
+                "column": one.column,
+                "better": one.better,
+                "a": one.mean_a,
+                "b": one.mean_b,
+                "difference": one.difference.value,
+                "low": one.difference.low,
+                "high": one.difference.high,
+                "p": one.p,
+                "b_wins": one.win_rate.value,
+                "n": one.difference.n,
+            }
+            for one in self.columns
+        )
+        kinds = dict.fromkeys(("a", "b", "difference", "low", "high", "p", "b_wins"), float)
+        return arrow_table(rows, {"column": str, "better": str, **kinds, "n": int})
+
+    def rendered(self) -> Table:
+        """The same for people: means, difference with its interval, p and how often b wins."""
+        rows: list[list[Cell]] = []
+        for one in self.columns:
+            name = Marked(one.name, "emphasis") if one.sentinel else one.name
+            p = None if one.p is None else f"{one.p:.4f}"
+            wins = None if one.win_rate.value is None else f"{one.win_rate.value:.1%}"
+            rows.append([name, one.mean_a, one.mean_b, one.difference, p, wins])
+        title = f"{self.a.source} (a) against {self.b.source} (b)"
+        return Table(["metric", "a", "b", "b - a [95%]", "p", "b wins"], rows, title, digits=4)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Everything, as plain data."""
+        content = asdict(self)
+        for column in content["columns"]:
+            column["higher_is_better"] = column["better"] != "lower"
+        return content
+
+    def judge(self, condition: Condition, *, significant: bool = False) -> Verdict:
+        """Decide a condition of `causerie.scoring.gates`; all but differences are about b.
+
+        If `significant`, a difference is on one side of the limit only with its whole interval.
+        """
+        if condition.column is None:
+            return condition.judge(self.b.rejected / self.b.records)
+        column = self.column(condition.column)
+        if condition.quantity == "difference":
+            estimate, value = column.difference, column.difference.value
+            if significant:
+                value = estimate.high if condition.operator == "<" else estimate.low
+            return condition.judge(value, estimate.reason or "it has no interval")
+        values = {
+            "mean": column.mean_b,
+            "percentile": column.percentile_b,
+            "unscored": column.unscored_b,
+        }
+        return condition.judge(values[condition.quantity], "nothing is scored")
+
+    def _repr_markdown_(self) -> str:
+        return f"{self.how}\n\n{markdown_table(self.rendered())}"
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
 
 
 def compare(
+    a: object,
+    b: object,
+    metrics: Metrics = DEFAULT_METRICS,
+    *,
+    speaker: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Settings | None = None,
+    engines: Engines | None = None,
+    store: ScoreStore | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    watch: Watch = ignore,
+) -> CompareResult:
+    """Compare the responses of an old system a and a new system b on every metric.
+
+    Both are whatever `causerie.evaluate` takes: dialogues, messages, dictionaries, tables, paths.
+    `metrics`, `speaker`, `options` and `settings` are those of a plan; `level` is the confidence
+    of the intervals. Comparisons that are given the same `engines` share their networks.
+
+    >>> old, new = [["Hi!", "Go away."]] * 3, [["Hi!", "Hello, nice to meet you."]] * 3
+    >>> compare(old, new, "length").column("length").difference.value
+    3.0
+    """
+    if engines is not None and settings is None:
+        settings = engines.settings
+    plan = Plan.of(metrics, options=options, settings=settings, speaker=speaker)
+    scorer = Scorer(plan, store, engines=engines)
+    old, new = (
+        responses_of(records_of(data), _name(data, name), speaker)
+        for name, data in (("a", a), ("b", b))
+    )
+    return compare_responses(old, new, scorer, level=level, seed=seed, watch=watch)
+
+
+def _name(data: object, otherwise: str) -> str:
+    return str(data) if isinstance(data, (str, Path)) else otherwise
+
+
+def compare_responses(
     a: Responses,
     b: Responses,
-    metrics: Sequence[Metric],
-    store: ScoreStore,
+    scorer: Scorer,
     *,
+    level: float = 0.95,
     seed: int = 0,
-    watch: Callable[[str, int, int], None] = lambda metric, done, total: None,
+    watch: Watch = ignore,
 ) -> CompareResult:
-    """Compare the responses of two files, column by column of every metric.
+    """Compare responses column by column of every metric.
 
-    Paired if at least half of the responses of either file have a partner in the other
+    Paired if at least half of the responses of either side have a partner in the other
     (responses without one are then left out), unpaired otherwise.
     """
     for side in (a, b):
@@ -116,62 +248,89 @@ def compare(
     if paired:
         items_a = tuple(a.items[i] for i, _ in pairs)
         items_b = tuple(b.items[j] for _, j in pairs)
-    columns: list[ColumnComparison] = []
-    for metric in metrics:
-        columns += _compare_metric(metric, items_a, items_b, paired, store, seed, watch)
+    exchanges = [item.exchange for item in (*items_a, *items_b)]
+    batch = scorer.score_all(exchanges, task="comparing", watch=watch)
+    compared = _Compared(batch, items_a, items_b, paired, level, seed)
     return CompareResult(
         _side(a),
         _side(b),
         len(pairs) if paired else None,
-        tuple(columns),
+        tuple(compared.column(name, about) for name, about in scorer.plan.columns.items()),
         seed,
-        " ".join([f"causerie|{__version__}", f"seed|{seed}", *(m.signature for m in metrics)]),
+        f"{scorer.plan.signature} seed|{seed}",
     )
 
 
-def _compare_metric(
-    metric: Metric,
-    a: Sequence[Response],
-    b: Sequence[Response],
-    paired: bool,
-    store: ScoreStore,
-    seed: int,
-    watch: Callable[[str, int, int], None],
-) -> list[ColumnComparison]:
-    scored = score_items(
-        metric,
-        [item.exchange for item in (*a, *b)],
-        store,
-        lambda done, total: watch(metric.name, done, total),
-    )
-    values_a, values_b = scored.values[:, : len(a)], scored.values[:, len(a) :]
-    sign = 1.0 if metric.higher_is_better else -1.0
-    clusters_a, clusters_b = [item.cluster for item in a], [item.cluster for item in b]
-    # The statistics' first system is ours to judge, so that it is b whose wins are counted.
-    found = (
-        compare_paired(sign * values_b, sign * values_a, clusters_a, seed=seed)
-        if paired
-        else compare_unpaired(sign * values_b, clusters_b, sign * values_a, clusters_a, seed=seed)
-    )
-    examples = _differ_most if paired else _worst_of_each
-    return [
-        ColumnComparison(
-            column,
-            metric.higher_is_better,
-            metric.sentinel,
-            *_means(values_a[row], values_b[row], paired),
-            _on_own_scale(comparison, sign),
-            comparison.p,
-            comparison.win_rate,
-            scored.reasons.get(column, {}),
-            examples(a, b, values_a[row], values_b[row], sign),
+@dataclass(frozen=True)
+class _Compared:
+    """The scores of both sides: those of a, then those of b."""
+
+    batch: Batch
+    a: Sequence[Response]
+    b: Sequence[Response]
+    paired: bool
+    level: float
+    seed: int
+
+    def column(self, name: str, about: Column) -> ColumnComparison:
+        values = with_worst(self.batch, name, about)
+        own, other = values[: len(self.a)], values[len(self.a) :]
+        # The statistics' first system is ours to judge, so that it is b whose wins are counted.
+        found = self._comparison(about.sign * other, about.sign * own)
+        reasons = self.batch.reasons(name)
+        if about.better is not None:
+            reasons.pop(str(EMPTY.reason), None)
+        examples = differ_most if self.paired else worst_of_each
+        scores_b = self.batch.scores[name][len(self.a) :]
+        return ColumnComparison(
+            name,
+            about.better,
+            about.sentinel,
+            *_means(own, other, self.paired),
+            _on_own_scale(found.difference, about.sign),
+            found.p,
+            found.win_rate,
+            _mean_percentile(self.batch, name, len(self.a)) if about.calibrated else None,
+            reasons,
+            sum(score.value is None for score in scores_b) / len(scores_b),
+            examples(self.a, self.b, own, other, about.sign),
         )
-        for row, (column, comparison) in enumerate(zip(scored.columns, found, strict=True))
+
+    def _comparison(self, b: FloatArray, a: FloatArray) -> Comparison:
+        clusters_a, clusters_b = ([i.cluster for i in side] for side in (self.a, self.b))
+        if self.paired:
+            found = compare_paired(b, a, clusters_a, level=self.level, seed=self.seed)
+        else:
+            found = compare_unpaired(b, clusters_b, a, clusters_a, level=self.level, seed=self.seed)
+        return found[0]
+
+
+def with_worst(batch: Batch, name: str, about: Column) -> FloatArray:
+    """A column's values with the worst in place of empty replies, where an end is the good one.
+
+    Where the column has no bound, the worst is the worst that was seen.
+    """
+    values = batch.values(name)
+    if about.better is None:
+        return values
+    worst = about.worst
+    if worst is None and not np.isnan(values).all():
+        worst = float(about.sign * np.nanmin(about.sign * values))
+    empty = [score.reason == EMPTY.reason for score in batch.scores[name]]
+    return np.where(empty, np.nan if worst is None else worst, values)
+
+
+def _mean_percentile(batch: Batch, name: str, start: int) -> float | None:
+    """Of the responses from there on; an empty reply is below all human ones."""
+    known = [
+        0.0 if score.reason == EMPTY.reason else score.percentile
+        for score in batch.scores[name][start:]
     ]
+    found = [percentile for percentile in known if percentile is not None]
+    return sum(found) / len(found) if found else None
 
 
-def _on_own_scale(comparison: Comparison, sign: float) -> Estimate:
-    difference = comparison.difference
+def _on_own_scale(difference: Estimate, sign: int) -> Estimate:
     if sign > 0:
         return difference
     value, low, high = (
@@ -194,49 +353,6 @@ def _mean(values: FloatArray) -> float | None:
     return float(scored.mean()) if len(scored) else None
 
 
-def _differ_most(
-    a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: float
-) -> tuple[Example, ...]:
-    gap = np.abs(x - y)
-    order = [i for i in np.argsort(-gap, kind="stable").tolist() if gap[i] > 0][:EXAMPLES]
-    return tuple(
-        _example(a[i], a[i], b[i], score_a=float(x[i]), score_b=float(y[i])) for i in order
-    )
-
-
-def _worst_of_each(
-    a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: float
-) -> tuple[Example, ...]:
-    def worst(values: FloatArray) -> list[int]:
-        order = np.argsort(sign * values, kind="stable").tolist()
-        return [i for i in order if not np.isnan(values[i])][:EXAMPLES]
-
-    return (
-        *(_example(a[i], a[i], None, score_a=float(x[i])) for i in worst(x)),
-        *(_example(b[i], None, b[i], score_b=float(y[i])) for i in worst(y)),
-    )
-
-
-def _example(
-    place: Response,
-    a: Response | None,
-    b: Response | None,
-    score_a: float | None = None,
-    score_b: float | None = None,
-) -> Example:
-    exchange = place.exchange
-    before = exchange.last(1)
-    return Example(
-        exchange.dialogue.id,
-        exchange.turn,
-        mask(before[0].text) if before else "",
-        mask(a.exchange.response.text) if a else None,
-        mask(b.exchange.response.text) if b else None,
-        score_a,
-        score_b,
-    )
-
-
 def _side(responses: Responses) -> Side:
     return Side(
         responses.source,
@@ -244,4 +360,5 @@ def _side(responses: Responses) -> Side:
         len(responses.rejected),
         len(responses.items),
         responses.clusters,
+        sum(not item.exchange.response.text.strip() for item in responses.items),
     )

@@ -1,100 +1,348 @@
-"""The files of a benchmark run (data as JSON and Parquet, a text, a page) and of a probe."""
+"""What a benchmark run and its kin leave behind: a page, documents, tables and data.
+
+`--out` is a folder or a file. A file has the format of its suffix: Markdown, LaTeX, CSV or JSON.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from causerie.bench.markdown import to_markdown
-from causerie.bench.probe import ProbeResult, probe_markdown
-from causerie.bench.results import RunResult, SetResult, to_json
+from causerie.bench.probe import ProbeResult, probe_markdown, probe_tables
+from causerie.bench.ranking import (
+    RankingResult,
+    ranking_markdown,
+    ranking_picture,
+    ranking_table,
+)
+from causerie.bench.results import (
+    PAIR_STATISTICS,
+    ROW_TYPES,
+    STATISTICS,
+    MetricRow,
+    RunResult,
+    SetResult,
+    rows_of,
+    to_json,
+)
 from causerie.io import write_table, write_whole
+from causerie.render.numbers import NONE
+from causerie.render.tables import (
+    Cell,
+    Marked,
+    Table,
+    check_suffix,
+    markdown_code,
+    markdown_table,
+    markdown_text,
+    write_tables,
+)
 from causerie.stats import Estimate
 
-_TYPES: Mapping[str, type] = {
-    "set": str,
-    "level": str,
-    "dimension": str,
-    "column": str,
-    "metric": str,
-    "kind": str,
-    "statistic": str,
-    "value": float,
-    "low": float,
-    "high": float,
-    "n": int,
-    "reason": str,
-    "cluster": int,
-    "seconds_per_1000": float,
-    "truncated": float,
+_HEADINGS = {
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+    "kendall": "Kendall",
+    "accuracy": "acc*",
+    "within-context": "within context",
+    "within-context-accuracy": "acc* within context",
+    "system": "SPA",
+    "system-means": "system means",
+    "partial": "given length",
+    "without-humans": "without humans",
+    "voting.spearman": "Voting, Spearman",
+    "voting.pearson": "Voting, Pearson",
+    "ignore-equal.point-biserial": "IgnoreEqual",
+    "cont2cat.alpha": "Cont2Cat",
 }
 
 
-def write_results(result: RunResult, folder: Path) -> list[Path]:
-    """Write results.json, .parquet, .md and .html; each appears whole or not at all."""
+def check_out(out: Path) -> bool:
+    """Whether `--out` names a folder; a file's suffix is checked before anything is scored."""
+    if out.is_dir() or not out.suffix:
+        return True
+    check_suffix(out)
+    return False
+
+
+def write_results(result: RunResult, out: Path) -> list[Path]:
+    """Write results.json, .parquet, .md and .html, or the one file that `out` names.
+
+    Each appears whole or not at all.
+    """
     from causerie.bench.page import write_page
 
-    data, table, text, page = (folder / f"results.{s}" for s in ("json", "parquet", "md", "html"))
+    if not check_out(out):
+        return _write_file(out, run_tables(result), to_markdown(result), to_json(result))
+    data, table, text, page = (out / f"results.{s}" for s in ("json", "parquet", "md", "html"))
     write_whole(data, to_json(result) + "\n")
     write_whole(text, to_markdown(result))
-    write_table(rows_of(result), list(_TYPES), table, _TYPES)
+    write_table(rows_of(result), list(ROW_TYPES), table, ROW_TYPES)
     write_page(page, result)
     return [data, table, text, page]
 
 
-def write_probe(result: ProbeResult, folder: Path) -> list[Path]:
-    """Write probe.json and probe.md."""
-    data, text = (folder / f"probe.{suffix}" for suffix in ("json", "md"))
+def write_probe(result: ProbeResult, out: Path) -> list[Path]:
+    """Write probe.json and probe.md, or the one file that `out` names."""
     content = json.dumps(asdict(result), ensure_ascii=False, allow_nan=False, indent=1)
+    if not check_out(out):
+        return _write_file(out, probe_tables(result), probe_markdown(result), content)
+    data, text = (out / f"probe.{suffix}" for suffix in ("json", "md"))
     write_whole(data, content + "\n")
     write_whole(text, probe_markdown(result))
     return [data, text]
 
 
-def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
-    """One row per set, dimension, column and statistic; what people reach is a column `human`,
-    what a metric that knows nothing gets a column `constant`.
-    """
-    for judged in result.sets:
-        for name, estimate in judged.ceiling.items():
-            yield _row(judged, judged.dimension, name, estimate, column="human", kind="ceiling")
-        for name, estimate in judged.limit.items():
-            yield _row(judged, judged.dimension, name, estimate, column="human", kind="limit")
-        for name, estimate in judged.floor.items():
-            yield _row(judged, judged.dimension, name, estimate, column="constant", kind="floor")
-        for name, estimate in (("alpha", judged.alpha), ("kappa", judged.kappa)):
-            yield _row(judged, judged.dimension, name, estimate, column="human", kind="agreement")
-        for row in judged.rows:
-            facts = {
-                "column": row.column,
-                "metric": row.metric,
-                "kind": "sentinel" if row.sentinel else "metric",
-                "seconds_per_1000": row.seconds_per_1000,
-                "truncated": row.truncated,
-            }
-            for name, estimate in row.statistics.items():
-                cluster = row.cluster if name == judged.main else None
-                yield _row(judged, judged.dimension, name, estimate, cluster=cluster, **facts)
-            for dimension, estimates in row.dimensions.items():
-                if dimension != judged.dimension:
-                    for name, estimate in estimates.items():
-                        yield _row(judged, dimension, name, estimate, **facts)
+def write_ranking(result: RankingResult, out: Path) -> list[Path]:
+    """Write ranking.md and ranking.svg, or the one file that `out` names."""
+    if not check_out(out):
+        return _write_file(out, [ranking_table(result)], ranking_markdown(result))
+    text, picture = out / "ranking.md", out / "ranking.svg"
+    write_whole(text, ranking_markdown(result))
+    write_whole(picture, ranking_picture(result))
+    return [text, picture]
 
 
-def _row(
-    judged: SetResult, dimension: str, statistic: str, estimate: Estimate, **more: object
-) -> dict[str, object]:
-    return {
-        "set": judged.name,
-        "level": judged.level,
-        "dimension": dimension,
-        "statistic": statistic,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "reason": estimate.reason,
-        **more,
-    }
+def _write_file(
+    out: Path, tables: Iterable[Table], text: str, data: str | None = None
+) -> list[Path]:
+    """The tables in the format of the suffix; JSON is all the data, if there is more of it."""
+    if data is not None and out.suffix.lower() == ".json":
+        write_whole(out, data + "\n")
+    else:
+        write_tables(out, *tables, text=text)
+    return [out]
+
+
+def to_markdown(result: RunResult) -> str:
+    """The whole run; a number that cannot be given is a dash, and its reason stands below."""
+    parts = [
+        "# How far the metrics agree with people",
+        "Correlation of each metric with human judgement on judged sets, larger is better; "
+        "scores of metrics where lower is better were negated first. *Sentinels* (in italics) "
+        "are trivial: a metric that does not beat them has learned nothing about conversation. "
+        "*Human* is one annotator against the mean of the others; *limit* is about the most any "
+        "metric can reach, because the mean of a few annotators is noisy (square root of its "
+        "split-half reliability); *floor* is what a metric that knows nothing gets, where that is "
+        "not 0. No metric is significantly better than one below it in its rank (paired "
+        "permutation of whole dialogues or contexts, Holm, 0.05).",
+        "## Summary",
+        "Main statistic of every set (Spearman's rho; of pairs, with the share of votes a "
+        "response got). "
+        "Bold: first rank, and the interval is above 0.",
+        markdown_table(_summary(result)),
+        *(_section(judged) for judged in result.sets),
+        "## What the columns say",
+        _glossary(result),
+        "## How this was made",
+        f"{result.created[:10]}, {markdown_text(result.machine)}.",
+        "```\n" + result.signature.replace("`", "'") + "\n```",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def run_tables(result: RunResult) -> list[Table]:
+    """The summary, and the table of every set."""
+    return [_summary(result), *map(_set_table, result.sets)]
+
+
+def _summary(result: RunResult) -> Table:
+    sentinels = {facts.name for facts in result.metrics if facts.sentinel}
+    human, limit = (Marked(name, "emphasis") for name in ("human", "limit"))
+    rows: list[list[Cell]] = [
+        [human, *(_people(judged.ceiling.get(judged.main)) for judged in result.sets)],
+        [limit, *(_people(judged.limit.get(judged.main)) for judged in result.sets)],
+    ]
+    for column in result.columns():
+        found = [judged.row(column) for judged in result.sets]
+        metric = next(row.metric for row in found if row is not None)
+        cells = [
+            None if row is None else _best(row, judged.main)
+            for row, judged in zip(found, result.sets, strict=True)
+        ]
+        rows.append([_name(column, metric in sentinels), *cells])
+    headings: list[str | Marked] = [
+        "metric",
+        *(Marked(judged.name, "code") for judged in result.sets),
+    ]
+    return Table(headings, rows, "Summary")
+
+
+def _best(row: MetricRow, main: str) -> Cell:
+    estimate = row.statistics[main]
+    first = row.cluster == 1 and estimate.low is not None and estimate.low > 0
+    return Marked(_number(estimate), "strong") if first else _number(estimate)
+
+
+def _section(judged: SetResult) -> str:
+    return "\n\n".join(
+        part
+        for part in (
+            f"## {markdown_text(judged.title)}",
+            _facts(judged),
+            markdown_table(_set_table(judged)),
+            _bullets(_reasons(judged)),
+            _dimensions(judged),
+            _bullets(
+                ["Notes: " + "; ".join(map(markdown_text, judged.notes))] if judged.notes else []
+            ),
+            _bullets([f"Problem: {markdown_text(problem)}" for problem in judged.problems]),
+        )
+        if part
+    )
+
+
+def _facts(judged: SetResult) -> str:
+    what = {"turn": "responses", "dialogue": "dialogues", "pair": "responses"}[judged.level]
+    counts = [f"{judged.items:,} {what}"]
+    if judged.level == "pair":
+        counts.append(f"{judged.pairs:,} pairs of them")
+    counts += [
+        f"{judged.clusters:,} independent dialogues or contexts",
+        f"{judged.systems or 'unnamed'} systems",
+        f"{judged.human_written:,} written by people",
+        f"annotators an item: {judged.annotators}",
+    ]
+    return (
+        f"{markdown_code(judged.name)}, judged for **{markdown_text(judged.dimension)}**: "
+        f"{'; '.join(counts)}. "
+        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {markdown_text(judged.paper)}. "
+        f"Licence: {markdown_text(judged.licence)}."
+    )
+
+
+def _agreement(estimate: Estimate) -> str:
+    return markdown_text(estimate.reason or "") if estimate.value is None else _people(estimate)
+
+
+def _people(estimate: Estimate | None) -> str:
+    """A number of people; if it is 1, they agree too well to be independent."""
+    number = _number(estimate)
+    return f"{number} (see the notes)" if number == "1.000" else number
+
+
+def _set_table(judged: SetResult) -> Table:
+    shown = [
+        name
+        for name in judged.statistics
+        if any(row.statistics[name].value is not None for row in judged.rows)
+    ] or [judged.main]
+    rows: list[list[Cell]] = [
+        [
+            row.cluster,
+            _name(row.column, row.sentinel),
+            *(_cell(row.statistics[name], name == judged.main) for name in shown),
+            _seconds(row.seconds_per_1000),
+            None if row.truncated is None else f"{row.truncated:.1%}",
+        ]
+        for row in judged.rows
+    ]
+    people: list[list[Cell]] = [
+        [
+            "",
+            Marked(name, "emphasis"),
+            *(_people(numbers.get(statistic)) for statistic in shown),
+            "",
+            "",
+        ]
+        for name, numbers in (
+            ("human", judged.ceiling),
+            ("limit", judged.limit),
+            ("floor", judged.floor),
+        )
+        if numbers
+    ]
+    headings = [_heading(name) + " [95%]" * (name == judged.main) for name in shown]
+    head = ["rank", "metric", *headings, "s / 1,000 turns", "cut"]
+    return Table(head, [*people, *rows], judged.title, align="rl" + "r" * (len(head) - 2))
+
+
+def _dimensions(judged: SetResult) -> str:
+    """The main statistic for every dimension, where there are several."""
+    names = list(dict.fromkeys(d for row in judged.rows for d in row.dimensions))
+    if len(names) < 2:
+        return ""
+    rows: list[list[Cell]] = [
+        [
+            _name(row.column, row.sentinel),
+            *(_number(row.dimensions.get(d, {}).get(judged.main)) for d in names),
+        ]
+        for row in judged.rows
+    ]
+    table = markdown_table(Table(["metric", *names], rows))
+    return f"{_heading(judged.main)} by dimension:\n\n{table}"
+
+
+def _reasons(judged: SetResult) -> list[str]:
+    """Why numbers are missing: once per reason, with the statistics and metrics it is about."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for row in judged.rows:
+        gone: dict[str, list[str]] = {}
+        for name, estimate in row.statistics.items():
+            if estimate.value is None:
+                gone.setdefault(estimate.reason or "unknown", []).append(name)
+        for reason, names in gone.items():
+            about = ", ".join(map(_heading, names))
+            if len(names) == len(row.statistics):
+                about = "any statistic"
+            missing.setdefault((f"No number for {about}", reason), []).append(row.column)
+        if row.scored:
+            for why, count in row.unscored.items():
+                missing.setdefault((f"{count:,} unscored", why), []).append(row.column)
+    everybody = len(judged.rows)
+    return [
+        f"{what} ({'all metrics' if len(who) == everybody else markdown_text(', '.join(who))}): "
+        f"{markdown_text(reason)}."
+        for (what, reason), who in missing.items()
+    ] + [
+        f"No human ceiling of {_heading(name)}: {markdown_text(estimate.reason or 'unknown')}."
+        for name, estimate in judged.ceiling.items()
+        if estimate.value is None
+    ]
+
+
+def _glossary(result: RunResult) -> str:
+    used = dict.fromkeys(name for judged in result.sets for name in judged.statistics)
+    meaning = {**PAIR_STATISTICS, **STATISTICS}
+    lines = [f"{_heading(n)}: {meaning.get(n, n)}" for n in used]
+    return _bullets(
+        [
+            *lines,
+            "[95%]: interval by resampling whole dialogues or contexts",
+            "s / 1,000 turns: seconds it took on the machine below; cut: share of the inputs "
+            "longer than the network's window",
+        ]
+    )
+
+
+def _heading(statistic: str) -> str:
+    return _HEADINGS.get(statistic, statistic)
+
+
+def _cell(estimate: Estimate, with_interval: bool) -> str:
+    number = _number(estimate)
+    if not with_interval or estimate.low is None or estimate.high is None:
+        return number
+    return f"{number} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _number(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return NONE
+    return f"{estimate.value:.3f}".replace("-0.000", "0.000")
+
+
+def _seconds(seconds: float | None) -> Cell:
+    if seconds is None:
+        return None
+    return "<0.1" if seconds < 0.1 else f"{seconds:.1f}" if seconds < 100 else f"{seconds:,.0f}"
+
+
+def _name(column: str, sentinel: bool) -> Cell:
+    return Marked(column, "emphasis") if sentinel else column
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from causerie.bench.judged import JudgedSet
-from causerie.bench.units import Units
+from causerie.bench.sets.judged import JudgedSet
+from causerie.bench.sets.units import Units
 from causerie.stats import (
     CORRELATIONS,
     Estimate,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causerie.bench.results import RunOptions, Significance
-from causerie.bench.units import Units
+from causerie.bench.sets.units import Units
 from causerie.stats import (
     CORRELATIONS,
     ClusterStatistic,

@@ -1,4 +1,4 @@
-"""Which responses of two files answer the same thing, and which of one file belong together."""
+"""Responses of two sides: which answer the same thing, which belong together, which to show."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from causerie.dialogue import Dialogue, Exchange
-from causerie.io import read
-from causerie.io.rejected import Rejected
+import numpy as np
+
+from causerie.dialogue import Dialogue, Exchange, exchanges_of
+from causerie.io import Record, Rejected
+from causerie.stats import FloatArray
+from causerie.text.obscenity import mask
 
 Key: TypeAlias = Hashable
+
+EXAMPLES = 5
+
+UNNAMED = "dialogue"
+"""What dialogues are called that are made in memory without a name: no two of them are one."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +51,34 @@ class Responses:
         return len({item.cluster for item in self.items})
 
 
-def read_responses(
-    source: str, speaker: str | None = None, input_format: str | None = None
-) -> Responses:
-    """The responses of a file; only those of one speaker or role if given."""
-    records = list(read(source, input_format))
-    rejected = tuple(record for record in records if isinstance(record, Rejected))
-    good = [record for record in records if not isinstance(record, Rejected)]
-    found = tuple(_responses(good, speaker, Path(source).name.split(".")[0]))
-    return Responses(source, len(records), rejected, found)
+@dataclass(frozen=True)
+class Example:
+    """A pair of responses that differ much, or one bad response of one side."""
+
+    dialogue_id: str
+    turn: int
+    context: str
+    """The turn before the response."""
+    a: str | None
+    b: str | None
+    score_a: float | None
+    score_b: float | None
+
+    def lines(self, width: int = 90) -> list[str]:
+        """The example for a terminal."""
+        lines = [f"  {self.dialogue_id}[{self.turn}]  after: {_excerpt(self.context, width)}"]
+        for name, text, score in (("a", self.a, self.score_a), ("b", self.b, self.score_b)):
+            if text is not None and score is not None:
+                lines.append(f"    {name} {score:>9.4g}  {_excerpt(text, width) or '(empty)'}")
+        return lines
+
+
+def responses_of(records: Iterable[Record], source: str, speaker: str | None = None) -> Responses:
+    """The responses of a file, or of data by that name, that `exchanges_of` finds for a speaker."""
+    found = list(records)
+    rejected = tuple(record for record in found if isinstance(record, Rejected))
+    good = [record for record in found if not isinstance(record, Rejected)]
+    return Responses(source, len(found), rejected, tuple(_responses(good, speaker)))
 
 
 def partners(a: Sequence[Response], b: Sequence[Response]) -> list[tuple[int, int]]:
@@ -73,31 +100,89 @@ def are_most(
     return 2 * len(pairs) >= max(len(a), len(b))
 
 
+def differ_most(
+    a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: int
+) -> tuple[Example, ...]:
+    """The pairs whose scores differ most."""
+    gap = np.abs(x - y)
+    order = [i for i in np.argsort(-gap, kind="stable").tolist() if gap[i] > 0][:EXAMPLES]
+    return tuple(
+        _example(a[i], a[i], b[i], score_a=float(x[i]), score_b=float(y[i])) for i in order
+    )
+
+
+def worst_of_each(
+    a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: int
+) -> tuple[Example, ...]:
+    """The worst responses of a, then those of b."""
+
+    def worst(values: FloatArray) -> list[int]:
+        order = np.argsort(sign * values, kind="stable").tolist()
+        return [i for i in order if not np.isnan(values[i])][:EXAMPLES]
+
+    return (
+        *(_example(a[i], a[i], None, score_a=float(x[i])) for i in worst(x)),
+        *(_example(b[i], None, b[i], score_b=float(y[i])) for i in worst(y)),
+    )
+
+
+def _example(
+    place: Response,
+    a: Response | None,
+    b: Response | None,
+    score_a: float | None = None,
+    score_b: float | None = None,
+) -> Example:
+    exchange = place.exchange
+    before = exchange.last(1)
+    return Example(
+        exchange.dialogue.id,
+        exchange.turn,
+        mask(before[0].text) if before else "",
+        mask(a.exchange.response.text) if a else None,
+        mask(b.exchange.response.text) if b else None,
+        score_a,
+        score_b,
+    )
+
+
+def _excerpt(text: str, width: int) -> str:
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
 def _matched(a: Sequence[Key], b: Sequence[Key]) -> list[tuple[int, int]]:
     """The second response to the same thing is the partner of the other file's second."""
     places = {key: place for place, key in enumerate(_numbered(b)) if key[0] is not None}
     return [(i, places[key]) for i, key in enumerate(_numbered(a)) if key in places]
 
 
-def _responses(
-    records: Iterable[Dialogue | Exchange], speaker: str | None, stem: str
-) -> Iterator[Response]:
+def _responses(records: Iterable[Dialogue | Exchange], speaker: str | None) -> Iterator[Response]:
     rows: dict[Hashable, Hashable] = {}
+    cluster: Hashable
     for number, record in enumerate(records):
         if isinstance(record, Dialogue):
             # A record without an id is called after its file, which is not its partner's name.
-            name = record.id.removeprefix(f"{stem}:")
+            name = record.id.removeprefix(f"{_prefix(record.source)}:")
+            cluster = ("cluster", number) if record.id == UNNAMED else record.id
             keys = _what_users_said(record)
-            for exchange in record.exchanges(speaker):
+            for exchange in exchanges_of(record, speaker):
                 turn, digest = exchange.turn, keys[exchange.turn]
                 said = (turn, digest) if digest else None
-                yield Response(exchange, (name, turn, digest), said, record.id)
-        elif speaker is None or speaker in (record.response.speaker, record.response.role):
+                yield Response(exchange, (name, turn, digest), said, cluster)
+        elif exchanges_of(record, speaker):
             context = ("context", *(turn.text for turn in record.context))
             row = ("row", record.dialogue.id)
             cluster = rows.get(row) or rows.get(context) or ("cluster", number)
             rows[row] = rows[context] = cluster
             yield Response(record, context, context, cluster)
+
+
+def _prefix(source: str | None) -> str:
+    """What `causerie.io` begins the name of a record without an id with."""
+    return (
+        "data" if source is None else "stdin" if source == "-" else Path(source).name.split(".")[0]
+    )
 
 
 def _what_users_said(dialogue: Dialogue) -> list[bytes | None]:
@@ -114,7 +199,7 @@ def _what_users_said(dialogue: Dialogue) -> list[bytes | None]:
         digests.append(None if digest_before == nothing else digest_before)
         entry = f"{place} {len(turn.text)} {turn.text}".encode()
         for speaker, digest in said.items():
-            if turn.role == "user" or (turn.role is None and turn.speaker != speaker):
+            if dialogue.role_of(turn, system=speaker) == "user":
                 digest.update(entry)
     return digests
 

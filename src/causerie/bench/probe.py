@@ -7,7 +7,7 @@ metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,15 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.catalogue import catalogue, entry_for, find_set
-from causerie.bench.judged import AttackItem, AttackSet, read_attack
-from causerie.bench.scores import ScoreStore, score_items
-from causerie.bench.units import whole_clusters
+from causerie.bench.run import unusable, without
+from causerie.bench.sets.catalogue import catalogue, entry_for, find_set
+from causerie.bench.sets.judged import AttackItem, AttackSet, read_attack
+from causerie.bench.sets.units import whole_clusters
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric
-from causerie.progress import Watch, counting, ignore
+from causerie.progress import Watch, ignore
 from causerie.render.tables import Cell, Marked, Table, markdown_table
-from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
+from causerie.scoring.scorer import Scorer
+from causerie.stats import Estimate, ranking_estimates
 
 RANDOM = "random"
 _UNSCORED = "no pair has a score on both sides"
@@ -75,11 +76,11 @@ class ProbeResult:
 
 
 def run_probe(
-    metrics: Sequence[Metric],
+    scorer: Scorer,
     folder: str | Path,
-    store: ScoreStore,
     *,
     attacks: Sequence[str] | None = None,
+    optional: Collection[str] = (),
     max_items: int = 500,
     seed: int = 0,
     resamples: int = 1000,
@@ -90,23 +91,21 @@ def run_probe(
 
     `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
     from the true answers of the corpus); without it, all the folder has. Sample and random
-    answers are drawn with the seed.
+    answers are drawn with the seed. Of the `optional` metrics, those that cannot be used are
+    left out.
     """
     sets = _chosen(folder, attacks, seed)
-    results = []
-    for attack in sets:
-        items = whole_clusters(attack.items, max_items, seed)
-        pairs = [*(item.true for item in items), *(item.corrupted for item in items)]
-        wins: dict[str, FloatArray] = {}
-        unscored: dict[str, Mapping[str, int]] = {}
-        for metric in metrics:
-            told = counting(watch, f"{metric.name} on {attack.name}", "responses")
-            scored = score_items(metric, pairs, store, told)
-            values = scored.values if metric.higher_is_better else -scored.values
-            better = np.sign(values[:, : len(items)] - values[:, len(items) :])
-            wins.update(zip(scored.columns, (better + 1) / 2, strict=True))
-            unscored.update(scored.reasons)
+    drawn = [whole_clusters(attack.items, max_items, seed) for attack in sets]
+    scorer = without(scorer, unusable(scorer, _answers(drawn[0]), optional, watch))
+    plan, results = scorer.plan, []
+    for attack, items in zip(sets, drawn, strict=True):
+        batch = scorer.score_all(_answers(items), task=f"scoring {attack.name}", watch=watch)
         clusters = [item.cluster for item in items]
+        accuracy = {}
+        for name, about in plan.columns.items():
+            pairs = (about.sign * batch.values(name)).reshape(-1, 2)
+            ranking = ranking_estimates(list(pairs), clusters, resamples=resamples, seed=seed)
+            accuracy[name] = ranking.above
         results.append(
             AttackResult(
                 attack.name,
@@ -115,26 +114,23 @@ def run_probe(
                 len(attack.items),
                 len(set(clusters)),
                 attack.sha256,
-                _accuracies(wins, clusters, resamples, seed),
-                unscored,
+                accuracy,
+                {name: batch.reasons(name) for name in plan.columns},
             )
         )
     columns = tuple(
-        ProbeColumn(column, metric.sentinel, metric.higher_is_better)
-        for metric in metrics
-        for column in metric.columns("turn")
+        ProbeColumn(name, about.sentinel, about.better != "lower")
+        for name, about in plan.columns.items()
     )
-    return ProbeResult(_signature(metrics, sets, max_items, seed), columns, tuple(results))
+    data = [f"{s.name}:{s.sha256[:12]}" if s.sha256 else s.name for s in sets]
+    said = [f"causerie|{__version__}", f"seed|{seed}", f"max-items|{max_items}"]
+    signature = " ".join([*said, *plan.signatures.values(), *data])
+    return ProbeResult(signature, columns, tuple(results))
 
 
-def _accuracies(
-    wins: Mapping[str, FloatArray], clusters: Sequence[str], resamples: int, seed: int
-) -> dict[str, Estimate]:
-    matrix = np.array(list(wins.values()))
-    statistic = mean_of_clusters(matrix, clusters)
-    estimates = means(matrix, _UNSCORED)
-    found = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
-    return dict(zip(wins, found, strict=True))
+def _answers(items: Iterable[AttackItem]) -> list[Exchange]:
+    """Every true answer, and after it its corrupted twin."""
+    return [answer for item in items for answer in (item.true, item.corrupted)]
 
 
 def _chosen(folder: str | Path, attacks: Sequence[str] | None, seed: int) -> list[AttackSet]:
@@ -211,43 +207,37 @@ def _answer(item: AttackItem) -> str:
     return item.true.response.text
 
 
-def _signature(
-    metrics: Sequence[Metric], sets: Sequence[AttackSet], max_items: int, seed: int
-) -> str:
-    data = [f"{s.name}:{s.sha256[:12]}" if s.sha256 else s.name for s in sets]
-    return " ".join(
-        [
-            f"causerie|{__version__}",
-            f"seed|{seed}",
-            f"max-items|{max_items}",
-            *(metric.signature for metric in metrics),
-            *data,
-        ]
-    )
+def probe_tables(result: ProbeResult) -> list[Table]:
+    """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
+    tables = []
+    for control, heading in ((False, "Attacks"), (True, "Controls")):
+        chosen = [a for a in result.attacks if a.control == control]
+        for corpus in dict.fromkeys(attack.corpus for attack in chosen):
+            of_corpus = [attack for attack in chosen if attack.corpus == corpus]
+            title = f"{heading}: {_corpus_title(of_corpus)}"
+            tables.append(_table(result.columns, of_corpus, title, with_mean=not control))
+    return tables
 
 
 def probe_markdown(result: ProbeResult) -> str:
-    """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
+    """The tables with what they rest on."""
     lines = [
         "## True answers against corrupted ones",
         "",
         "Share of true answers that score above their corrupted twin, ties counting half, with",
         "95% intervals. Sentinels are in italics.",
     ]
-    for control, heading in ((False, "Attacks"), (True, "Controls")):
-        chosen = [a for a in result.attacks if a.control == control]
-        if control and chosen:
-            lines += ["", "The changes of controls are harmless: there, 0.5 is right."]
-        for corpus in dict.fromkeys(attack.corpus for attack in chosen):
-            of_corpus = [attack for attack in chosen if attack.corpus == corpus]
-            lines += ["", f"### {heading}: {_corpus_title(of_corpus)}", ""]
-            lines.append(markdown_table(_table(result.columns, of_corpus, with_mean=not control)))
+    harmless = "The changes of controls are harmless: there, 0.5 is right."
+    for table in probe_tables(result):
+        if table.title.startswith("Controls") and harmless not in lines:
+            lines += ["", harmless]
+        lines += ["", f"### {table.title}", "", markdown_table(table)]
     lines += ["", *_without_number(result), f"signature: `{result.signature}`", ""]
     return "\n".join(lines)
 
 
 def _table(
-    columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], with_mean: bool
+    columns: Sequence[ProbeColumn], attacks: Sequence[AttackResult], title: str, with_mean: bool
 ) -> Table:
     rows: list[list[Cell]] = []
     for column in columns:
@@ -258,7 +248,7 @@ def _table(
         mean = [sum(values) / len(values) if whole else ""] if with_mean else []
         rows.append([name, *estimates, *mean])
     head = ["", *(f"{a.attack.replace('_', ' ')} (n={a.items})" for a in attacks)]
-    return Table([*head, "mean"] if with_mean else head, rows, digits=2)
+    return Table([*head, "mean"] if with_mean else head, rows, title, digits=2)
 
 
 def _corpus_title(attacks: Sequence[AttackResult]) -> str:

@@ -7,23 +7,20 @@ mean of 1 / its rank; ties count against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 import numpy as np
 
 from causerie._version import __version__
-from causerie.bench.scores import ScoreStore, score_items
-from causerie.metrics.base import Metric
-from causerie.progress import Watch, counting, ignore
+from causerie.progress import Watch, ignore
 from causerie.render.svg import BLUE, RED, label, outline, picture
 from causerie.render.tables import Table, markdown_table
-from causerie.stats import Estimate, FloatArray, mean_of_clusters, means, with_intervals
-from causerie.training.negatives import CANDIDATES, corpus_items
+from causerie.scoring.scorer import Scorer
+from causerie.stats import Ranking, ranking_estimates
 from causerie.training.corpus import Corpus
-
-_UNSCORED = "no true response has a score"
+from causerie.training.negatives import CANDIDATES, corpus_items
 
 
 @dataclass(frozen=True)
@@ -31,11 +28,8 @@ class RankedColumn:
     """How one column of one metric ranks the true responses."""
 
     name: str
-    recall: Estimate
-    """R@1."""
-    mrr: Estimate
-    above_random: Estimate
-    """Share of true responses above one random response, ties counting half."""
+    ranking: Ranking
+    """R@1, MRR and the share above one random response."""
     true: tuple[float, ...]
     """Scores of true responses, higher is better."""
     random: tuple[float, ...]
@@ -54,57 +48,46 @@ class RankingResult:
 
 
 def run_ranking(
-    metrics: Mapping[str, Metric],
+    scorer: Scorer,
     corpus: Corpus,
-    store: ScoreStore,
     *,
     max_items: int = 1000,
     seed: int = 0,
     resamples: int = 1000,
     watch: Watch = ignore,
 ) -> RankingResult:
-    """Rank the true responses of dialogues; `metrics` by the name they are shown with.
+    """Rank the true responses of dialogues.
 
     Exchanges and random responses are drawn with the seed; intervals are clustered by dialogue.
     """
     items = corpus_items(corpus, max_items, seed)
-    flat = [exchange for item in items for exchange in item]
     stops = np.cumsum([len(item) for item in items])[:-1]
     clusters = [id(item[0].dialogue) for item in items]
+    plan = scorer.plan
+    batch = scorer.score_all([exchange for item in items for exchange in item], watch=watch)
     columns = []
-    for name, metric in metrics.items():
-        scored = score_items(metric, flat, store, counting(watch, name, "responses"))
-        values = scored.values if metric.higher_is_better else -scored.values
-        for column, row in zip(scored.columns, values, strict=True):
-            shown = name if len(scored.columns) == 1 else column.replace(metric.name, name, 1)
-            columns.append(_ranked(shown, np.split(row, stops), clusters, resamples, seed))
-    signature = " ".join(
-        [
-            f"causerie|{__version__}",
-            f"seed|{seed}",
-            f"max-items|{max_items}",
-            f"data|{corpus.sha256[:12]}",
-            *(metric.signature for metric in metrics.values()),
-        ]
-    )
+    for name, about in plan.columns.items():
+        scores = np.split(about.sign * batch.values(name), stops)
+        ranking = ranking_estimates(scores, clusters, resamples=resamples, seed=seed)
+        pairs = np.array([own[:2] for own in scores if len(own) > 1]).reshape(-1, 2)
+        true, other = pairs[~np.isnan(pairs).any(axis=1)].T
+        columns.append(RankedColumn(name, ranking, tuple(true), tuple(other)))
+    said = [f"causerie|{__version__}", f"seed|{seed}", f"max-items|{max_items}"]
+    signature = " ".join([*said, f"data|{corpus.sha256[:12]}", *plan.signatures.values()])
     return RankingResult(signature, len(items), len(corpus.exchanges), tuple(columns))
 
 
-def _ranked(
-    name: str, items: Sequence[FloatArray], clusters: Sequence[int], resamples: int, seed: int
-) -> RankedColumn:
-    """`items` hold the scores of an item's candidates, the true response's first."""
-    true = np.array([scores[0] for scores in items])
-    other = np.array([scores[1] if len(scores) > 1 else np.nan for scores in items])
-    rank = np.array([1.0 + (scores[1:] >= scores[0]).sum() for scores in items])
-    rank[np.isnan(true)] = np.nan  # what has no score has no rank; a candidate without one loses
-    rows = np.array([rank == 1, 1 / rank, (np.sign(true - other) + 1) / 2], dtype=np.float64)
-    rows[0, np.isnan(rank)] = np.nan
-    estimates = means(rows, _UNSCORED)
-    statistic = mean_of_clusters(rows, clusters)
-    recall, mrr, above = with_intervals(estimates, statistic, resamples=resamples, seed=seed)
-    both = ~np.isnan(true) & ~np.isnan(other)
-    return RankedColumn(name, recall, mrr, above, tuple(true[both]), tuple(other[both]))
+def variants(metrics: str) -> dict[str, str]:
+    """Metrics by the names they are shown with: `density:distance=classifier` goes by that name
+    beside `density`, and an artifact by that of its folder.
+    """
+    named: dict[str, str] = {}
+    for text in filter(None, map(str.strip, metrics.split(","))):
+        head = text.partition(":")[0]
+        alias, equals, _ = head.partition("=")
+        short = alias.strip() if equals else text.replace(head, Path(head).name, 1)
+        named[text if short in named else short] = text
+    return named
 
 
 def ranking_table(result: RankingResult) -> Table:
@@ -112,7 +95,7 @@ def ranking_table(result: RankingResult) -> Table:
     return Table(
         ["metric", f"R@1 of {CANDIDATES}", "MRR", "above one random response"],
         [
-            [column.name, column.recall, column.mrr, column.above_random]
+            [column.name, column.ranking.recall, column.ranking.mrr, column.ranking.above]
             for column in result.columns
         ],
         f"The human response among {CANDIDATES - 1} random ones",

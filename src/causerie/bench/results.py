@@ -7,7 +7,7 @@ NaN is ever in here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -44,15 +44,35 @@ PAIR_STATISTICS: Mapping[str, str] = {
 """Likewise of sets of pairs."""
 
 
+ROW_TYPES: Mapping[str, type] = {
+    "set": str,
+    "level": str,
+    "dimension": str,
+    "column": str,
+    "metric": str,
+    "kind": str,
+    "statistic": str,
+    "value": float,
+    "low": float,
+    "high": float,
+    "n": int,
+    "reason": str,
+    "cluster": int,
+    "seconds_per_1000": float,
+    "truncated": float,
+}
+"""The columns of `rows_of`."""
+
+
 @dataclass(frozen=True)
 class MetricFacts:
     """What a metric says about itself."""
 
     name: str
+    """The alias that names its columns."""
     summary: str
     signature: str
     needs: tuple[str, ...]
-    higher_is_better: bool
     sentinel: bool
 
 
@@ -204,6 +224,53 @@ class RunResult:
         order = {facts.name: (facts.sentinel, i) for i, facts in enumerate(self.metrics)}
         found = {row.column: row.metric for result in self.sets for row in result.rows}
         return tuple(sorted(found, key=lambda c: (*order[found[c]], c)))
+
+
+def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
+    """One row per set, dimension, column and statistic; what people reach is a column `human`,
+    what a metric that knows nothing gets a column `constant`.
+    """
+    for judged in result.sets:
+        for name, estimate in judged.ceiling.items():
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="ceiling")
+        for name, estimate in judged.limit.items():
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="limit")
+        for name, estimate in judged.floor.items():
+            yield _row(judged, judged.dimension, name, estimate, column="constant", kind="floor")
+        for name, estimate in (("alpha", judged.alpha), ("kappa", judged.kappa)):
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="agreement")
+        for row in judged.rows:
+            facts = {
+                "column": row.column,
+                "metric": row.metric,
+                "kind": "sentinel" if row.sentinel else "metric",
+                "seconds_per_1000": row.seconds_per_1000,
+                "truncated": row.truncated,
+            }
+            for name, estimate in row.statistics.items():
+                cluster = row.cluster if name == judged.main else None
+                yield _row(judged, judged.dimension, name, estimate, cluster=cluster, **facts)
+            for dimension, estimates in row.dimensions.items():
+                if dimension != judged.dimension:
+                    for name, estimate in estimates.items():
+                        yield _row(judged, dimension, name, estimate, **facts)
+
+
+def _row(
+    judged: SetResult, dimension: str, statistic: str, estimate: Estimate, **more: object
+) -> dict[str, object]:
+    return {
+        "set": judged.name,
+        "level": judged.level,
+        "dimension": dimension,
+        "statistic": statistic,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "reason": estimate.reason,
+        **more,
+    }
 
 
 def to_json(result: RunResult) -> str:

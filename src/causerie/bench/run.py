@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from causerie import metrics as registry
 from causerie._version import __version__
-from causerie.bench.analysis import Column, analyse
-from causerie.bench.catalogue import catalogue, default_sets, find_set
-from causerie.bench.judged import JudgedSet, read_judged
+from causerie.bench.analysis import ScoredColumn, analyse
 from causerie.bench.results import MetricFacts, RunOptions, RunResult, SetResult
-from causerie.bench.scores import (
-    Item,
-    ScoreStore,
-    expected_seconds,
-    score_items,
-)
-from causerie.bench.units import sampled, units_of
-from causerie.engines import Engines
+from causerie.bench.sets.catalogue import catalogue, default_sets, find_set
+from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.units import Units, level_of, sampled, units_of
+from causerie.dialogue import Dialogue
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
-from causerie.metrics.base import Metric
+from causerie.metrics.base import Level
+from causerie.progress import Progress, Watch, ignore
+from causerie.render.numbers import counted
+from causerie.scoring.plan import Plan
+from causerie.scoring.scorer import Batch, Scorer
+from causerie.scoring.store import Item, ScoreStore
 
 SENTINELS = ("length", "turns", "overlap")
 """In every run: a metric that does not beat them has learned nothing about conversation."""
 
-Watch: TypeAlias = Callable[[str, float, float], None]
-"""Told what is going on, how many seconds of the expected work are done, and of how many."""
-
-_PROBED = 8
+_TRIED = 8
 _STATISTICS_SECONDS = 0.6
 """Of one column on 1,000 items with 1,000 resamples, about."""
+
+
+def run_bench(
+    folder: str | Path,
+    sets: str = "default",
+    metrics: str = "all",
+    *,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Settings | None = None,
+    options: RunOptions | None = None,
+    store: ScoreStore | None = None,
+    refresh: bool = False,
+    watch: Watch = ignore,
+) -> RunResult:
+    """Compare metrics with human judgement on the judged sets of a folder.
+
+    `sets` and `metrics` are lists of names; see `choose_sets` and `choose_metrics`. What is left
+    out, and how long the run should take, is told to `watch` in notes.
+    """
+    options = options or RunOptions()
+    read, absent = choose_sets(sets, Path(folder))
+    judged, others = sets_with_dimension(options.dimension, read)
+    chosen = choose_metrics(metrics, metric_options, settings)
+    for line in (*absent, *others, *chosen.left_out):
+        watch(Progress("planning", note=f"left out: {line}"))
+    run = BenchRun.of(judged, chosen.plan, options, chosen.optional)
+    return execute(run, store, refresh=refresh, watch=watch)
 
 
 @dataclass(frozen=True)
@@ -44,24 +68,49 @@ class Part:
 
     judged: JudgedSet
     of_items: int
-    items: tuple[Item, ...]
+    units: Units
+
+    @property
+    def level(self) -> Level:
+        return level_of(self.judged)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run will do, and how long each step should take."""
+class BenchRun:
+    """What a run will do."""
 
     parts: tuple[Part, ...]
-    metrics: tuple[Metric, ...]
+    plan: Plan
+    """Of turns; dialogues are scored with the same metrics."""
     options: RunOptions
-    scoring: tuple[tuple[float, ...], ...]
-    """Seconds, metrics x parts; 0 where every score is already known."""
-    statistics: tuple[float, ...]
-    """Seconds, by part."""
+    optional: frozenset[str] = frozenset()
+    """Metrics that are left out if they cannot be used."""
 
-    @property
-    def seconds(self) -> float:
-        return sum(map(sum, self.scoring)) + sum(self.statistics)
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[JudgedSet],
+        plan: Plan,
+        options: RunOptions,
+        optional: Collection[str] = (),
+    ) -> BenchRun:
+        """Draw the samples."""
+        parts = []
+        for judged in sets:
+            drawn = sampled(judged, options.max_items, options.seed)
+            parts.append(Part(drawn, len(judged), units_of(drawn)))
+        return cls(tuple(parts), plan, options, frozenset(optional))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The metrics of a run."""
+
+    plan: Plan
+    optional: frozenset[str]
+    """Those that nobody named: they may be left out."""
+    left_out: tuple[str, ...]
+    """What is left out already, and why."""
 
 
 def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
@@ -94,7 +143,9 @@ def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
     return read, left_out
 
 
-def about(dimension: str | None, sets: Sequence[JudgedSet]) -> tuple[list[JudgedSet], list[str]]:
+def sets_with_dimension(
+    dimension: str | None, sets: Sequence[JudgedSet]
+) -> tuple[list[JudgedSet], list[str]]:
     """The sets in which people judged the dimension, and why the others are left out."""
     if dimension is None:
         return list(sets), []
@@ -107,130 +158,185 @@ def about(dimension: str | None, sets: Sequence[JudgedSet]) -> tuple[list[Judged
 
 
 def choose_metrics(
-    names: str, engines: Engines, options: Mapping[str, Mapping[str, Any]] | None = None
-) -> tuple[list[Metric], list[str]]:
-    """Load the metrics of a list such as "cosine,bleu", or "all"; sentinels are always added.
+    names: str,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Settings | None = None,
+) -> Chosen:
+    """The metrics of a list such as "cosine,b2=bleu:order=2", or "all"; sentinels are always added.
 
-    Metrics that were named must be usable; of "all" those that are, and the second result
-    says what is left out and why. `options` are by metric.
+    Metrics that were named must be usable; of "all" those that are. `options` are by alias. No
+    weights are loaded: what lacks them shows when it is to score.
     """
-    options = options or {}
-    wanted = list(registry.names()) if names == "all" else _names(names)
+    options, settings = options or {}, settings or Settings()
+    engines, left_out, wanted = Engines(settings), [], list[str]()
+    words = _names(names)
+    optional = {*registry.names()} - {*words, *options} if "all" in words else set[str]()
+    for name in (n for word in words for n in (registry.names() if word == "all" else (word,))):
+        if name in optional:
+            try:
+                registry.load_metric(name).signature(engines)
+            except CauserieError as error:
+                left_out.append(f"{name}: {error}")
+                continue
+        wanted.append(name)
     if not wanted:
         raise CauserieError("--metrics names no metric: `causerie metrics` lists them")
-    chosen = [name for name in wanted if name not in SENTINELS]
-    if unused := options.keys() - {*chosen, *SENTINELS}:
-        raise CauserieError(f"--set names {', '.join(sorted(unused))}, which --metrics does not")
-    loaded, left_out = [], []
-    for name in (*chosen, *SENTINELS):
-        try:
-            metric = registry.load(name, engines, **options.get(name, {}))
-            metric.signature  # noqa: B018 - loads its weights, so that what is missing shows now
-        except CauserieError as error:
-            if names != "all" or name in options:
-                raise
-            left_out.append(f"{name}: {error}")
-            continue
-        loaded.append(metric)
-    return loaded, left_out
+    found = Plan.of(wanted, options={a: o for a, o in options.items() if a not in SENTINELS})
+    added = Plan.of(SENTINELS, options={a: o for a, o in options.items() if a in SENTINELS})
+    metrics = {a: m for a, m in found.metrics.items() if a not in SENTINELS}
+    return Chosen(
+        Plan({**metrics, **added.metrics}, settings, speaker="all"),
+        frozenset(optional),
+        tuple(left_out),
+    )
 
 
-def plan(
-    sets: Sequence[JudgedSet],
-    metrics: Sequence[Metric],
-    store: ScoreStore,
-    options: RunOptions,
-    watch: Watch = lambda what, done, total: None,
-) -> Plan:
-    """Draw the samples and estimate the time; a metric that never ran here scores a few items."""
-    parts = []
-    for judged in sets:
-        drawn = sampled(judged, options.max_items, options.seed)
-        parts.append(Part(drawn, len(judged), units_of(drawn).items))
-    scoring = []
-    for number, metric in enumerate(metrics):
-        watch(f"trying {metric.name}", number, len(metrics))
-        scoring.append(_expected(metric, parts, store))
-    columns = sum(len(metric.columns("turn")) for metric in metrics)
-    per_item = _STATISTICS_SECONDS * columns * options.resamples / 1e6
-    statistics = tuple(per_item * len(part.items) for part in parts)
-    return Plan(tuple(parts), tuple(metrics), options, tuple(scoring), statistics)
+def plan_for(plan: Plan, level: Level) -> Plan:
+    """The plan at a level: judged responses are scored whoever gave them, of dialogues the
+    system's turns where it is known who that is, because the system is what people judged.
+    """
+    return replace(plan, level=level, speaker="all" if level == "turn" else None)
 
 
 def execute(
-    plan: Plan, store: ScoreStore, watch: Watch = lambda what, done, total: None
+    run: BenchRun, store: ScoreStore | None = None, *, refresh: bool = False, watch: Watch = ignore
 ) -> RunResult:
     """Score what the store lacks, then compare everything with people."""
-    columns: list[list[Column]] = [[] for _ in plan.parts]
-    done = 0.0
-    for metric, expected in zip(plan.metrics, plan.scoring, strict=True):
-        facts = facts_of(metric)
-        for place, part in enumerate(plan.parts):
-            step = _Step(f"{metric.name} on {part.judged.name}", done, expected[place])
-            scored = score_items(metric, part.items, store, step.told(watch, plan.seconds))
-            done += expected[place]
-            columns[place] += [
-                Column(
-                    name,
-                    facts,
-                    row,
-                    scored.reasons[name],
-                    scored.seconds_per_1000,
-                    scored.truncated,
-                )
-                for name, row in zip(scored.columns, scored.values, strict=True)
-            ]
+    engines, left_out = Engines(run.plan.settings), set[str]()
+    scorers = {
+        level: Scorer(plan_for(run.plan, level), store, engines=engines, refresh=refresh)
+        for level in dict.fromkeys(part.level for part in run.parts)
+    }
+    for level, scorer in scorers.items():
+        items = [i for part in run.parts if part.level == level for i in part.units.items]
+        left_out |= unusable(scorer, items, run.optional, watch)
+    scorers = {level: without(scorer, left_out) for level, scorer in scorers.items()}
+    plan = plan_for(next(iter(scorers.values())).plan, "turn")
+    expected = [_expected_seconds(scorers[part.level], part.units.items) for part in run.parts]
+    statistics = [_statistics_seconds(scorers[p.level].plan, p, run.options) for p in run.parts]
+    total, done = sum(expected) + sum(statistics), 0.0
+    size = f"{counted(len(run.parts), 'set')}, {counted(len(plan.metrics), 'metric')}"
+    watch(Progress("planning", note=f"{size}: about {_duration(total)}"))
     results: list[SetResult] = []
-    for part, own, seconds in zip(plan.parts, columns, plan.statistics, strict=True):
-        watch(f"statistics of {part.judged.name}", done, plan.seconds)
-        dimension = _named(part.judged, plan.options.dimension)
-        results.append(analyse(part.judged, own, plan.options, dimension, of_items=part.of_items))
-        done += seconds
-    watch("done", plan.seconds, plan.seconds)
+    for part, scoring, counting in zip(run.parts, expected, statistics, strict=True):
+        batch = scorers[part.level].score_all(
+            part.units.items,
+            task=f"scoring {part.judged.name}",
+            watch=_in_seconds(watch, done, scoring, total),
+        )
+        done += scoring
+        watch(Progress(f"statistics of {part.judged.name}", done, total, "seconds"))
+        results.append(
+            analyse(
+                part.judged,
+                scored_columns(batch),
+                run.options,
+                _named(part.judged, run.options.dimension),
+                units=part.units,
+                of_items=part.of_items,
+            )
+        )
+        done += counting
+    watch(Progress("done", total, total, "seconds"))
     return RunResult(
-        signature=signature(plan),
+        signature=_signature(run, plan),
         version=__version__,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}, "
         f"Python {platform.python_version()}",
-        options=plan.options,
-        metrics=tuple(facts_of(metric) for metric in plan.metrics),
+        options=run.options,
+        metrics=facts_of(plan),
         sets=tuple(results),
     )
 
 
-@dataclass(frozen=True)
-class _Step:
-    what: str
-    before: float
-    seconds: float
+def scored_columns(batch: Batch) -> list[ScoredColumn]:
+    """What the analysis of a set takes, from the scores of its units."""
+    turns = sum(max(1, len(i.turns) - 1) if isinstance(i, Dialogue) else 1 for i in batch.items)
+    columns = []
+    for alias in batch.plan.metrics:
+        seconds = 1000 * batch.seconds.get(alias, 0.0) / turns if turns else None
+        for name, about in batch.plan.columns_of(alias).items():
+            values, reasons = batch.values(name), batch.reasons(name)
+            cut = batch.cut_share(alias)
+            columns.append(ScoredColumn(name, alias, about, values, reasons, seconds, cut))
+    return columns
 
-    def told(self, watch: Watch, whole: float) -> Callable[[int, int], None]:
-        """Items done of this step as seconds done of the whole."""
-        return lambda done, total: watch(
-            self.what, self.before + self.seconds * done / max(1, total), whole
+
+def facts_of(plan: Plan) -> tuple[MetricFacts, ...]:
+    """What the metrics of a plan say about themselves."""
+    return tuple(
+        MetricFacts(
+            alias,
+            metric.summary,
+            plan.signatures[alias],
+            tuple(sorted(metric.needs)),
+            all(column.sentinel for column in plan.columns_of(alias).values()),
         )
-
-
-def facts_of(metric: Metric) -> MetricFacts:
-    return MetricFacts(
-        metric.name,
-        metric.summary,
-        metric.signature,
-        tuple(sorted(metric.needs)),
-        metric.higher_is_better,
-        metric.sentinel,
+        for alias, metric in plan.metrics.items()
     )
 
 
-def signature(plan: Plan) -> str:
+def unusable(
+    scorer: Scorer, items: Sequence[Item], optional: Collection[str], watch: Watch
+) -> set[str]:
+    """The optional metrics that cannot score these items; `watch` is told why.
+
+    A metric whose scores are not all kept scores a few items first: that shows whether it can,
+    and how long it takes where it never ran.
+    """
+    left_out = set()
+    for alias in scorer.plan.metrics:
+        try:
+            _start(scorer, alias, items, watch)
+        except CauserieError as error:
+            if alias not in optional:
+                raise
+            left_out.add(alias)
+            watch(Progress("planning", note=f"left out: {alias}: {error}"))
+    return left_out
+
+
+def without(scorer: Scorer, aliases: Collection[str]) -> Scorer:
+    """The scorer with the others of its metrics; the networks are shared."""
+    metrics = {a: m for a, m in scorer.plan.metrics.items() if a not in aliases}
+    plan = replace(scorer.plan, metrics=metrics)
+    return Scorer(plan, scorer.store, engines=scorer.engines, refresh=scorer.refresh)
+
+
+def _start(scorer: Scorer, alias: str, items: Sequence[Item], watch: Watch) -> None:
+    missing = scorer.missing(alias, items)
+    if not missing:
+        return
+    watch(Progress(f"trying {alias}"))
+    few = _TRIED if scorer.store is not None and scorer.is_kept(alias) else 1
+    chosen = missing[:: max(1, len(missing) // few)][:few]
+    without(scorer, scorer.plan.metrics.keys() - {alias}).score_items(chosen)
+
+
+def _expected_seconds(scorer: Scorer, items: Sequence[Item]) -> float:
+    return sum(scorer.expected_seconds(alias, items) or 0.0 for alias in scorer.plan.metrics)
+
+
+def _statistics_seconds(plan: Plan, part: Part, options: RunOptions) -> float:
+    return _STATISTICS_SECONDS * len(plan.columns) * options.resamples * len(part.units) / 1e6
+
+
+def _in_seconds(watch: Watch, before: float, seconds: float, total: float) -> Watch:
+    """Records done of one step as seconds done of the whole."""
+    return lambda step: watch(
+        Progress(step.task, before + seconds * step.done / (step.total or 1), total, "seconds")
+    )
+
+
+def _signature(run: BenchRun, plan: Plan) -> str:
     """Version | metrics with their weights | data | what drew random numbers."""
-    options = plan.options
+    options = run.options
     return " | ".join(
         [
             f"causerie {__version__}",
-            "metrics " + " ".join(metric.signature for metric in plan.metrics),
-            "data " + " ".join(f"{p.judged.name}:{p.judged.sha256[:12]}" for p in plan.parts),
+            "metrics " + " ".join(plan.signatures.values()),
+            "data " + " ".join(f"{p.judged.name}:{p.judged.sha256[:12]}" for p in run.parts),
             f"max-items {options.max_items} resamples {options.resamples} "
             f"permutations {options.permutations} seed {options.seed}"
             + (f" dimension {options.dimension}" if options.dimension else ""),
@@ -238,23 +344,10 @@ def signature(plan: Plan) -> str:
     )
 
 
-def _expected(metric: Metric, parts: Sequence[Part], store: ScoreStore) -> tuple[float, ...]:
-    known = [expected_seconds(metric, part.items, store) for part in parts]
-    new = [part for part, seconds in zip(parts, known, strict=True) if seconds != 0]
-    if new:
-        # The first item pays for what a metric loads on first use: its time is not remembered.
-        with ScoreStore(":memory:") as scratch:
-            score_items(metric, new[0].items[:1], scratch)
-    return tuple(
-        _probed(metric, part.items, store) if seconds is None else seconds
-        for part, seconds in zip(parts, known, strict=True)
-    )
-
-
-def _probed(metric: Metric, items: Sequence[Item], store: ScoreStore) -> float:
-    """Scores a few items, spread over the set, and expects the same of the others."""
-    score_items(metric, items[:: max(1, len(items) // _PROBED)][:_PROBED], store)
-    return expected_seconds(metric, items, store) or 0.0
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def _named(judged: JudgedSet, dimension: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from causerie._version import __version__
 from causerie.cli.bench import bench_app
+from causerie.cli.cache import cache_app
 from causerie.cli.compare import compare
 from causerie.cli.graph import graph_app
 from causerie.cli.metrics import metrics
@@ -34,6 +36,7 @@ app.command()(compare)
 app.command()(metrics)
 app.command()(train)
 app.add_typer(models_app, name="models")
+app.add_typer(cache_app, name="cache")
 app.add_typer(graph_app, name="graph")
 app.add_typer(bench_app, name="bench")
 app.add_typer(ratings_app, name="ratings")
@@ -56,6 +59,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; what a user can mend is one sentence and exit status 2."""
+    # Threads that wait for each other by spinning collapse where other programs want the cores,
+    # too; torch reads this when it is imported. It changes no number.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if hasattr(signal, "SIGPIPE"):  # whoever reads our output may have seen enough
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

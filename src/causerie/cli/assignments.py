@@ -1,30 +1,43 @@
-"""`--set` on the command line: values for the options of metrics and of their training."""
+"""`--metrics` and `--set` on the command line: which metrics, and values for their options."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
-from inspect import signature
 from pathlib import Path
-from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from causerie.errors import CauserieError
+from causerie.options import choices_of, kinds_of, parse, parse_assignments
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from causerie.engines import Settings
+    from causerie.metrics.base import Level
+    from causerie.scoring.plan import Plan
+
 Config = TypeVar("Config", bound="DataclassInstance")
+
+
+def chosen_plan(
+    metrics: str | None,
+    assignments: list[str] | None,
+    hypotheses: Path | None,
+    settings: Settings,
+    *,
+    level: str = "turn",
+    speaker: str | None = None,
+) -> Plan:
+    """The plan that a command line asks for; an option that has no effect is refused."""
+    from causerie.scoring.plan import DEFAULT_METRICS, Plan
+
+    named = DEFAULT_METRICS if metrics is None else metrics
+    options = with_hypotheses(metric_options(assignments or []), named, hypotheses)
+    of_level: Level = level  # type: ignore[assignment] # the plan checks it
+    plan = Plan.of(named, options=options, settings=settings, level=of_level, speaker=speaker)
+    plan.check_settings()
+    return plan
 
 
 def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
@@ -35,7 +48,7 @@ def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
         metric, dot, option = target.rpartition(".")
         if not (equals and dot and metric and option):
             raise CauserieError(f"--set {assignment}: write METRIC.OPTION=VALUE")
-        options.setdefault(metric, {})[option.replace("-", "_")] = _value(text)
+        options.setdefault(metric, {})[option.replace("-", "_")] = parse(text)
     return options
 
 
@@ -45,25 +58,19 @@ def with_hypotheses(
     """The options, and the file for every chosen metric that takes hypotheses."""
     if file is None:
         return options
-    from causerie import metrics as registry
+    from causerie.scoring.plan import metrics_by_alias
 
-    chosen = registry.names() if metrics == "all" else [m.strip() for m in metrics.split(",")]
-    takers = [name for name in chosen if "hypotheses" in signature(registry.find(name)).parameters]
+    chosen = metrics_by_alias(metrics, {})
+    takers = [a for a, m in chosen.items() if "hypotheses" in {one.name for one in fields(m)}]
     if not takers:
         raise CauserieError(f"none of {metrics} takes --hypotheses: fed, cpmi and cpmi-sym do")
-    return options | {name: {"hypotheses": str(file), **options.get(name, {})} for name in takers}
+    return options | {a: {"hypotheses": str(file), **options.get(a, {})} for a in takers}
 
 
 def metric_variant(text: str) -> tuple[str, dict[str, Any]]:
     """`density:distance=classifier` gives `("density", {"distance": "classifier"})`."""
     name, *assignments = text.split(":")
-    options = {}
-    for assignment in assignments:
-        option, equals, value = assignment.partition("=")
-        if not (equals and option):
-            raise CauserieError(f"{text}: write METRIC:OPTION=VALUE")
-        options[option.replace("-", "_")] = _value(value)
-    return name, options
+    return name, parse_assignments(assignments)
 
 
 def configure(
@@ -80,34 +87,10 @@ def configure(
             raise CauserieError(f"--set {assignment}: write KEY=VALUE")
         if key not in known:
             raise CauserieError(f"--set {assignment}: the settings are {', '.join(known)}")
-        value, kinds = _value(text), _kinds(hints[key])
+        value, kinds = parse(text), kinds_of(hints[key])
         if float in kinds and type(value) is int:
             value = float(value)
         if value not in kinds and type(value) not in kinds:
-            allowed = " or ".join(_NAMES.get(kind, str(kind)) for kind in kinds)
-            raise CauserieError(f"--set {assignment}: {key} is {allowed}")
+            raise CauserieError(f"--set {assignment}: {key} is {choices_of(hints[key])}")
         values[key] = value
     return config(**values)
-
-
-_NAMES: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a word",
-    type(None): "null",
-}
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """Types, and values of a Literal, that a setting can have."""
-    if get_origin(hint) in (Union, UnionType):
-        return tuple(kind for part in get_args(hint) for kind in _kinds(part))
-    return get_args(hint) if get_origin(hint) is Literal else (hint,)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

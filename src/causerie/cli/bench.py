@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
 from causerie.cli.assignments import metric_options, with_hypotheses
-from causerie.cli.causes import causes
-from causerie.cli.rank import rank
+from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
     from causerie.bench.results import RunResult
@@ -24,18 +23,19 @@ Data = Annotated[
     Path, typer.Option("--data", help="The folder with the judged sets.", show_default=False)
 ]
 Metrics = Annotated[
-    str, typer.Option("--metrics", "-m", help="Names, separated by commas, or all.")
+    str,
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
+        help="Names, separated by commas, or all.",
+    ),
 ]
-Set = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
-]
-_SHOWN = 4
-
-TextFile = Annotated[
+OutFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
 ]
+_SHOWN = 4
 
 
 @bench_app.command()
@@ -44,7 +44,7 @@ def sets() -> None:
 
     Sets marked with * are the default of `causerie bench run`.
     """
-    from causerie.bench.catalogue import catalogue
+    from causerie.bench.sets.catalogue import catalogue
 
     for entry in catalogue().values():
         mark = "*" if entry.default else " "
@@ -69,13 +69,14 @@ def convert(
 
     Example: `causerie bench convert fed_turn fed_data.json --out judged/fed_turn.jsonl.gz`
     """
-    from causerie.bench.convert import convert as convert_files
+    from causerie.bench.sets.convert import convert as convert_files
 
     path = out or Path(f"{name}.jsonl.gz")
     typer.echo(f"{path}: {convert_files(name, files, path):,} records")
 
 
 @bench_app.command()
+@options.engine_options
 def run(
     data: Data,
     sets: Annotated[
@@ -92,10 +93,16 @@ def run(
             "dimension of each set]."
         ),
     ] = None,
-    set_: Set = None,
+    set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder for results.json, .parquet, .md, .html.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder for results.json, .parquet, .md, .html, or one file: .md, .tex, "
+            ".csv or .json.",
+        ),
     ] = Path("bench-results"),
     max_items: Annotated[
         int, typer.Option(min=1, help="At most so many items of a set: a fixed sample.")
@@ -106,14 +113,9 @@ def run(
     ] = 10_000,
     seed: options.Seed = 0,
     scores: options.ScoresFile = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
 ) -> None:
     """Compare metrics with human judgement on judged sets.
 
@@ -125,38 +127,34 @@ def run(
 
         causerie bench run --data judged --metrics cosine,perplexity --sets fed_turn,fed_dialog
 
-        causerie bench run --data judged --sets default --metrics all --out bench-results
+        causerie bench run --data judged --sets default --metrics bleu,b2=bleu:order=2 --out here
     """
-    from causerie.bench.files import write_results
+    from causerie.bench.files import check_out, write_results
     from causerie.bench.results import RunOptions
-    from causerie.bench.run import about, choose_metrics, choose_sets, execute, plan
-    from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import Display, console, plain
-    from causerie.engines import Engines, Settings
-    from causerie.progress import Progress
+    from causerie.bench.run import run_bench
+    from causerie.cli.console import Display
+    from causerie.scoring import ScoreStore
 
-    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    read, absent = choose_sets(sets, data)
-    judged, others = about(dimension, read)
-    assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
-    loaded, unusable = choose_metrics(metrics, Engines(settings), assigned)
-    for left_out in (*absent, *others, *unusable):
-        console.print(plain(f"left out: {left_out}"))
-    chosen = RunOptions(max_items, resamples, permutations, seed, dimension)
-    with ScoreStore(scores) as store:
-        with Display() as watch:
-            planned = plan(judged, loaded, store, chosen, lambda *told: watch(Progress(*told)))
-        size = f"{len(judged)} set{'s' * (len(judged) > 1)}, {len(loaded)} metrics"
-        console.print(f"{size}: about {_duration(planned.seconds)}")
-        with Display() as watch:
-            result = execute(planned, store, lambda *told: watch(Progress(*told)))
+    check_out(out)
+    with ScoreStore(scores) as store, Display() as watch:
+        result = run_bench(
+            data,
+            sets,
+            metrics,
+            metric_options=with_hypotheses(metric_options(set_ or []), metrics, hypotheses),
+            settings=settings,
+            options=RunOptions(max_items, resamples, permutations, seed, dimension),
+            store=store,
+            refresh=refresh,
+            watch=watch,
+        )
     written = write_results(result, out)
     _show(result)
-    for path in written:
-        console.print(plain(f"wrote {path}"))
+    _tell(written)
 
 
 @bench_app.command()
+@options.engine_options
 def reproduce(
     paper: Annotated[
         str,
@@ -166,71 +164,74 @@ def reproduce(
     ],
     data: Data,
     metrics: Metrics = "all",
-    set_: Set = None,
+    set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
-    out: TextFile = None,
+    out: OutFile = None,
     scores: options.ScoresFile = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
 ) -> None:
     """Put our numbers beside the ones a paper prints, in the paper's own tables.
 
+    A metric that is named and that the paper does not have gets a row of its own.
+
     Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
     """
-    from causerie.bench.printed import PAPERS
-    from causerie.bench.reproduce import reproduce as reproduce_paper
-    from causerie.bench.reproduction import (
+    from causerie.bench.papers.printed import PAPERS
+    from causerie.bench.papers.render import (
         reproduction_markdown,
         reproduction_tables,
         reproduction_text,
     )
-    from causerie.bench.scores import ScoreStore
+    from causerie.bench.papers.run import reproduce as reproduce_paper
     from causerie.cli.console import Display
-    from causerie.engines import Engines, Settings
+    from causerie.engines import Engines
     from causerie.render.tables import check_suffix, write_tables
+    from causerie.scoring import ScoreStore
 
-    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
     if out:
         check_suffix(out)
-    chosen = None if metrics == "all" else [m.strip() for m in metrics.split(",") if m.strip()]
-    engines = Engines(settings)
     assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
+    engines = Engines(settings)
     with ScoreStore(scores) as store, Display() as watch:
         results = [
             reproduce_paper(
                 name,
                 data,
-                store,
-                engines,
-                metrics=chosen,
+                metrics=None if metrics == "all" else metrics,
                 options=assigned,
+                engines=engines,
+                store=store,
+                refresh=refresh,
                 watch=watch,
             )
             for name in (PAPERS if paper == "all" else (paper,))
         ]
     typer.echo("\n".join(map(reproduction_text, results)))
     if out:
-        tables = [table for one in results for table in reproduction_tables(one)]
+        tables = (table for result in results for table in reproduction_tables(result))
         write_tables(out, *tables, text="\n".join(map(reproduction_markdown, results)))
+        _tell([out])
 
 
 @bench_app.command()
+@options.engine_options
 def probe(
     data: Data,
     attacks: Annotated[
         str, typer.Option("--attacks", help="Names, separated by commas, or all.")
     ] = "all",
     metrics: Metrics = "all",
-    set_: Set = None,
+    set_: options.SetOption = None,
+    hypotheses: options.Hypotheses = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="The folder for probe.json and probe.md."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder for probe.json and probe.md, or one file: .md, .tex, .csv or .json.",
+        ),
     ] = None,
     max_items: Annotated[
         int,
@@ -238,54 +239,167 @@ def probe(
     ] = 500,
     seed: options.Seed = 0,
     scores: options.ScoresFile = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
 ) -> None:
     """How often a true answer scores above its corrupted twin, by attack.
 
     Example: `causerie bench probe --data judged --attacks ner,random --metrics cosine`
     """
-    from causerie.bench.files import write_probe
+    from causerie.bench.files import check_out, write_probe
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
-    from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import Display, console, plain
-    from causerie.engines import Engines, Settings
+    from causerie.cli.console import Display, say
+    from causerie.scoring import Scorer, ScoreStore
 
-    settings = Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    loaded, unusable = choose_metrics(metrics, Engines(settings), metric_options(set_ or []))
-    for left_out in unusable:
-        console.print(plain(f"left out: {left_out}"))
-    chosen = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
+    if out:
+        check_out(out)
+    assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
+    chosen = choose_metrics(metrics, assigned, settings)
+    for left_out in chosen.left_out:
+        say(f"left out: {left_out}")
+    named = None if attacks == "all" else [a.strip() for a in attacks.split(",") if a.strip()]
     with ScoreStore(scores) as store, Display() as watch:
         result = run_probe(
-            loaded,
+            Scorer(chosen.plan, store, refresh=refresh),
             data,
-            store,
-            attacks=chosen,
+            attacks=named,
+            optional=chosen.optional,
             max_items=max_items,
             seed=seed,
             watch=watch,
         )
     typer.echo(probe_markdown(result))
-    for path in write_probe(result, out) if out else ():
-        console.print(plain(f"wrote {path}"))
+    _tell(write_probe(result, out) if out else [])
 
 
-bench_app.command()(rank)
-bench_app.command()(causes)
+@bench_app.command()
+@options.engine_options
+def rank(
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            help="Dialogues between people; repeat for several files.", show_default=False
+        ),
+    ],
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
+            help="Names or folders of artifacts, separated by commas, each with options or not: "
+            "density:distance=classifier.",
+        ),
+    ] = "density,density:distance=classifier,cosine,overlap,length",
+    set_: options.SetOption = None,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--out",
+            "-o",
+            help="The folder for ranking.md and ranking.svg, or one file: .md, .tex, .csv or "
+            ".json.",
+        ),
+    ] = None,
+    max_items: Annotated[int, typer.Option(min=1, help="At most so many exchanges.")] = 1000,
+    seed: options.Seed = 0,
+    scores: options.ScoresFile = None,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
+) -> None:
+    """Whether metrics find the human response among random ones: no judgements needed.
+
+    Example: `causerie bench rank --data chats.jsonl --metrics density,cosine,my-density --out here`
+    """
+    from causerie.bench.files import check_out, write_ranking
+    from causerie.bench.ranking import ranking_markdown, run_ranking, variants
+    from causerie.cli.console import Display, say
+    from causerie.scoring import Plan, Scorer, ScoreStore
+    from causerie.training.corpus import Corpus
+
+    if out:
+        check_out(out)
+    plan = Plan.of(
+        variants(metrics), options=metric_options(set_ or []), settings=settings, speaker="all"
+    )
+    plan.check_settings()
+    corpus = Corpus.read(data, lambda record: say(f"skipped {record}"))
+    with ScoreStore(scores) as store, Display() as watch:
+        scorer = Scorer(plan, store, refresh=refresh)
+        result = run_ranking(scorer, corpus, max_items=max_items, seed=seed, watch=watch)
+    typer.echo(ranking_markdown(result))
+    _tell(write_ranking(result, out) if out else [])
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+@bench_app.command()
+@options.engine_options
+def causes(
+    annotations: Annotated[
+        list[Path],
+        typer.Option(
+            help="Causal annotations that were not trained on; repeat for several files.",
+            show_default=False,
+        ),
+    ],
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric", "-m", help="causalscore or the folder of an artifact: here:history=8."
+        ),
+    ] = "causalscore",
+    test: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Also a test without learning: fisherz, kci or rcit (causal-learn)."),
+    ] = None,
+    out: OutFile = None,
+    seed: options.Seed = 0,
+    *,
+    settings: Any,
+) -> None:
+    """Both classifiers of causalscore on annotated causes, beside trivial answers.
+
+    Example: `causerie bench causes --annotations dream.test.jsonl --metric my-causalscore`
+    """
+    from causerie.bench.causes import causes_markdown, causes_tables, run_causes
+    from causerie.cli.console import Display, say
+    from causerie.engines import Engines
+    from causerie.metrics.causalscore import CausalScore
+    from causerie.metrics.causalscore.measure import DiscoveryTest
+    from causerie.render.tables import check_suffix, write_tables
+    from causerie.scoring import Plan
+    from causerie.training.corpus import AnnotatedCorpus
+
+    if out:
+        check_suffix(out)
+    (chosen,) = Plan.of({"causalscore": metric}).metrics.values()
+    if not isinstance(chosen, CausalScore):
+        raise CauserieError(f"{metric} does not say what causes a response: causalscore does")
+    engines = Engines(settings)
+    corpus = AnnotatedCorpus.read(annotations, say)
+    with Display() as watch:
+        result = run_causes(
+            chosen,
+            engines,
+            corpus,
+            [path.name.split(".")[0] for path in annotations],
+            test=DiscoveryTest(engines.encoder, test) if test else None,
+            seed=seed,
+            watch=watch,
+        )
+    typer.echo(causes_markdown(result))
+    if out:
+        write_tables(out, *causes_tables(result), text=causes_markdown(result))
+        _tell([out])
+
+
+def _tell(written: list[Path]) -> None:
+    from causerie.cli.console import say
+
+    for path in written:
+        say(f"wrote {path}")
 
 
 def _show(result: RunResult) -> None:

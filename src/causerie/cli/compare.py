@@ -4,150 +4,131 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
-from causerie.cli.score import DEFAULT_METRICS, load_metrics
+from causerie.cli.assignments import chosen_plan
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
-    from causerie.bench.compare import ColumnComparison, CompareResult, Example
-    from causerie.bench.gates import Condition
+    from causerie.bench.compare import ColumnComparison, CompareResult
+    from causerie.scoring.gates import Verdict
     from causerie.stats import Estimate
 
-EXCERPT = 90
 _EXAMPLES = """
 **Examples**
 
-    causerie compare old.jsonl new.jsonl --speaker system
+    causerie compare old.jsonl new.jsonl
 
-    causerie compare old.csv new.csv --metrics bertscore,length --out comparison.json
+    causerie compare old.csv new.csv --metrics bertscore,length --out comparison.md
 
     causerie compare old.jsonl new.jsonl --metrics cosine --fail-if 'cosine < -0.02' --significant
 
-Exit status: 0 compared, 1 some records were skipped, 2 nothing could be done, 3 a --fail-if
-condition holds.
+    causerie compare old.jsonl new.jsonl --fail-if 'percentile(density) < 40' --junit gate.xml
+
+Exit status: 0 compared, 1 some records were skipped, 2 nothing could be done or a condition could
+not be decided, 3 a --fail-if condition holds.
 """
 
 
+@options.engine_options
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="Responses of the old system.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Responses of the new system.")],
-    metrics: Annotated[
-        str, typer.Option("--metrics", "-m", help="Names, separated by commas.")
-    ] = DEFAULT_METRICS,
-    speaker: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Compare only this speaker, or this role (user or system)."),
-    ] = None,
+    metrics: options.Metrics = None,
+    speaker: options.Speaker = None,
     fail_if: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            metavar="'COLUMN < NUMBER'",
-            help="Exit with status 3 if this holds for the difference B minus A (< or >); "
-            "may be given several times.",
+            metavar="CONDITION",
+            help="Exit with 3 if it holds: 'cosine < -0.02' for the difference B minus A; of B "
+            "alone 'mean(cosine) < 0.3', 'percentile(density) < 40', 'unscored(cosine) > 5%' or "
+            "'skipped > 1%'. Several may be given.",
         ),
     ] = None,
     significant: Annotated[
         bool,
         typer.Option(
             "--significant",
-            help="A --fail-if condition has to hold for the whole 95% interval.",
+            help="A difference in --fail-if has to hold for the whole 95% interval.",
         ),
     ] = False,
+    junit: options.JUnit = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write everything as JSON."),
+        typer.Option(
+            "--out", "-o", help="Also write everything (.json), or the table (.md, .tex, .csv)."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For resampling and permutations.")] = 0,
-    set_: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
-    ] = None,
-    input_format: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
-    ] = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    set_: options.SetOption = None,
+    hypotheses: options.Hypotheses = None,
+    input_format: options.InputFormat = None,
+    columns: options.InputColumns = None,
+    scores: options.ScoresFile = None,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
 ) -> None:
-    from causerie.bench.compare import compare as compare_responses
-    from causerie.bench.gates import parse_condition
-    from causerie.bench.pairing import read_responses
-    from causerie.bench.scores import ScoreStore
-    from causerie.cli.console import console, plain
-    from causerie.engines import Engines, Settings
-    from causerie.io import write_whole
+    from causerie.bench.compare import compare_responses
+    from causerie.bench.pairing import responses_of
+    from causerie.cli.console import Display, say
+    from causerie.io import check_inputs, parse_columns, read
+    from causerie.render.tables import check_suffix
+    from causerie.scoring import Scorer, ScoreStore
+    from causerie.scoring.gates import exit_status, parse_condition, write_junit
 
     if a == b == "-":
         raise CauserieError("standard input can be only one of the two: give a file for the other")
-    engines = Engines(
-        Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
+    if out:
+        check_suffix(out)
+    plan = chosen_plan(metrics, set_, hypotheses, settings, speaker=speaker)
+    conditions = [parse_condition(text, plan.columns, "difference") for text in fail_if or []]
+    for given, met in (("--junit", junit is None), ("--significant", not significant)):
+        if not (met or conditions):
+            raise CauserieError(f"{given} has no effect without --fail-if: give both or neither")
+    named = parse_columns(columns) if columns is not None else {}
+    check_inputs((a, b), input_format, named)
+    old, new = (
+        responses_of(read(path, input_format, columns=named), path, speaker) for path in (a, b)
     )
-    chosen = load_metrics(metrics, set_ or [], engines)
-    columns = [column for metric in chosen for column in metric.columns("turn")]
-    conditions = [parse_condition(text, columns) for text in fail_if or []]
-    old, new = (read_responses(path, speaker, input_format) for path in (a, b))
     for rejected in (*old.rejected, *new.rejected):
-        console.print(plain(f"skipped {rejected}"))
-    with ScoreStore() as store, console.status("comparing") as status:
-        result = compare_responses(
-            old,
-            new,
-            chosen,
-            store,
-            seed=seed,
-            watch=lambda name, done, total: status.update(f"{name}: {done} of {total} scored"),
-        )
-    verdicts = [
-        (c, c.holds(result.column(c.column).difference, significant=significant))
-        for c in conditions
-    ]
+        say(f"skipped {rejected}")
+    with ScoreStore(scores) as store, Display() as watch:
+        scorer = Scorer(plan, store, refresh=refresh)
+        result = compare_responses(old, new, scorer, seed=seed, watch=watch)
+    verdicts = [result.judge(condition, significant=significant) for condition in conditions]
     _show(result)
     if out:
-        held = [{"condition": str(c), "holds": holds} for c, holds in verdicts]
-        content = {**result.to_json(), "significant": significant, "fail_if": held}
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
-        write_whole(out, text + "\n")
-    _judge(result, verdicts, significant)
+        _write(out, result, verdicts, significant)
+    if junit:
+        write_junit(junit, f"causerie compare {a} {b}", verdicts)
+    for verdict in verdicts:
+        if verdict.holds is not False:
+            say(f"{'failed' if verdict.holds else 'error'}: {verdict}")
+    raise typer.Exit(exit_status(verdicts, bool(result.a.rejected or result.b.rejected)))
 
 
 compare.__doc__ = (
     "Compare two files of responses: difference, interval, p-value and win rate per metric.\n\n"
     "Where both files hold the same contexts (the same user turns, or the same "
-    "context rows), responses are compared in pairs. All differences are B minus A.\n" + _EXAMPLES
+    "context rows), responses are compared in pairs. All differences are B minus A. An empty "
+    "reply counts as the worst.\n" + _EXAMPLES
 )
 
 
-def _judge(
-    result: CompareResult, verdicts: list[tuple[Condition, bool | None]], significant: bool
-) -> None:
-    """The exit status, and on standard error why."""
-    from causerie.cli.console import console
+def _write(out: Path, result: CompareResult, verdicts: list[Verdict], significant: bool) -> None:
+    from causerie.io import write_whole
+    from causerie.render.tables import write_tables
 
-    sure = " (the whole interval)" if significant else ""
-    for condition, holds in verdicts:
-        if holds:
-            console.print(f"failed: {condition}{sure}")
-    if any(holds for _, holds in verdicts):
-        raise typer.Exit(3)
-    for condition, holds in verdicts:
-        if holds is None:
-            reason = result.column(condition.column).difference.reason or "it has no interval"
-            raise CauserieError(
-                f"--fail-if '{condition}' cannot be decided ({reason}): "
-                "give more data, or leave it out"
-            )
-    if result.a.rejected or result.b.rejected:
-        raise typer.Exit(1)
+    if out.suffix.lower() != ".json":
+        write_tables(out, result.rendered())
+        return
+    held = [{"condition": str(v.condition), "holds": v.holds, "value": v.value} for v in verdicts]
+    content = {**result.to_json(), "significant": significant, "fail_if": held}
+    write_whole(out, json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def _show(result: CompareResult) -> None:
@@ -160,20 +141,21 @@ def _show(result: CompareResult) -> None:
     page = Console(highlight=False, soft_wrap=True)
     for name, side in (("a", result.a), ("b", result.b)):
         skipped = f", {side.rejected} of {side.records} records skipped" if side.rejected else ""
+        empty = f", {side.empty} of them empty: they count as the worst" if side.empty else ""
         page.print(
             plain(
                 f"{name}: {side.source}: {side.responses} responses "
-                f"in {side.dialogues} dialogues or contexts{skipped}"
+                f"in {side.dialogues} dialogues or contexts{empty}{skipped}"
             )
         )
-    page.print(_how(result))
+    page.print(result.how)
     page.print()
     table = Table(box=None, pad_edge=False)
     table.add_column("metric")
     for heading in ("a", "b", "b - a", "95% interval", "p", "b wins"):
         table.add_column(heading, justify="right")
     for column in result.columns:
-        table.add_row(*_cells(column))
+        table.add_row(*map(plain, _cells(column)))
     page.print(table)
     for column in result.columns:
         if column.difference.value is None:
@@ -184,31 +166,21 @@ def _show(result: CompareResult) -> None:
             page.print(plain(f"{column.column}: {count} unscored: {reason}"))
     for column in result.columns:
         if column.examples and not column.sentinel:
-            page.print(
-                f"\n{'differ most' if result.pairs is not None else 'worst'} by {column.column}"
-            )
+            what = "differ most" if result.pairs is not None else "worst"
+            page.print(plain(f"\n{what} by {column.column}"))
             for example in column.examples:
-                for line in _lines(example):
+                for line in example.lines():
                     page.print(plain(line))
     page.print()
     page.print(plain(f"signature: {result.signature}"))
-
-
-def _how(result: CompareResult) -> str:
-    if result.pairs is None:
-        return "unpaired: most responses have no partner that answers the same in the other file"
-    left_out = result.a.responses + result.b.responses - 2 * result.pairs
-    others = f"; {left_out} responses without a partner are left out" if left_out else ""
-    return f"paired: {result.pairs} pairs of responses that answer the same{others}"
 
 
 def _cells(column: ColumnComparison) -> list[str]:
     def number(value: float | None, form: str = ".4g") -> str:
         return "" if value is None else format(value, form)
 
-    arrow = "↑" if column.higher_is_better else "↓"
     return [
-        f"{column.column} {arrow}",
+        column.name,
         number(column.mean_a),
         number(column.mean_b),
         number(column.difference.value, "+.4g"),
@@ -222,19 +194,3 @@ def _interval(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     return f"{estimate.low:+.3g} to {estimate.high:+.3g}"
-
-
-def _lines(example: Example) -> list[str]:
-    lines = [f"  {example.dialogue_id}[{example.turn}]  after: {_excerpt(example.context)}"]
-    for name, text, score in (
-        ("a", example.a, example.score_a),
-        ("b", example.b, example.score_b),
-    ):
-        if text is not None and score is not None:
-            lines.append(f"    {name} {score:>9.4g}  {_excerpt(text)}")
-    return lines
-
-
-def _excerpt(text: str) -> str:
-    line = " ".join(text[: 4 * EXCERPT].split())
-    return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"

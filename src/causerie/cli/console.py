@@ -21,14 +21,19 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from causerie.progress import Progress
-from causerie.scoring import Run, Summary, Watcher
 from causerie.text.obscenity import mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from causerie.render import tables
+    from causerie.report import Quote
+    from causerie.scoring import Summary
+
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
 WORST_LISTS = 3
+EXCERPT = 90
+"""Characters of a response that a line shows."""
 
 # Standard output belongs to rows; people read standard error.
 console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -83,86 +88,62 @@ def _amount(progress: Progress) -> str:
     return f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
 
 
-class RunDisplay(Display):
-    """The display of a run of `causerie score`; bad records are reported above it."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self._size = run.inputs.size
-        self._what = "responses" if run.layout.level == "turn" else "dialogues"
-        self._read = 0
-
-    @property
-    def watcher(self) -> Watcher:
-        return Watcher(
-            resumed=self._resumed,
-            rejected=lambda rejected: say(f"skipped {rejected}"),
-            read=self._position,
-            advanced=self._advanced,
-        )
-
-    def _resumed(self, summary: Summary) -> None:
-        say(f"continuing an interrupted run: {summary.items} rows are already done")
-        self._advanced(summary)
-
-    def _position(self, position: int) -> None:
-        self._read = position
-
-    def _advanced(self, summary: Summary) -> None:
-        # what has been read but not scored yet does not count as done
-        detail = f"{summary.items:,} {self._what}"
-        self(Progress("scoring", self._read, self._size, "bytes", detail))
-
-
 def plain(text: str) -> str:
     """Text of others: no markup, nothing that steers a terminal, nothing obscene."""
     return escape("".join(c if c.isprintable() else "�" for c in mask(text)))
 
 
-def show_summary(run: Run, summary: Summary, written: Sequence[Path]) -> None:
+def excerpt(text: str, length: int = EXCERPT) -> str:
+    """The beginning of a text of others as one line."""
+    line = " ".join(text[: 4 * length].split())
+    return plain(line if len(line) <= length else line[: length - 1] + "…")
+
+
+def show_table(table: tables.Table) -> None:
+    """A table for people, on standard error."""
+    shown = Table(box=None, pad_edge=False)
+    for heading, letter in zip(table.headings, table.alignment, strict=True):
+        shown.add_column(plain(str(heading)), justify="left" if letter == "l" else "right")
+    for row in table.rows:
+        shown.add_row(*(plain(str(cell)) for cell in row))
+    console.print(shown)
+
+
+def show_summary(summary: Summary, signature: str, written: Sequence[Path]) -> None:
     """Mean and spread per column, the worst responses, what was skipped or cut."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric")
-    for heading in ("mean", "spread", "lowest", "highest", "scored", "unscored"):
-        table.add_column(heading, justify="right")
-    for name, column in summary.columns.items():
-        numbers = (column.mean, column.spread, column.low, column.high)
-        shown = [f"{n:.4g}" for n in numbers] if column.scored else [""] * 4
-        arrow = "" if _is_sentinel(run, name) else "↑" if column.higher_is_better else "↓"
-        unscored = sum(column.unscored.values())
-        table.add_row(f"{name} {arrow}", *shown, str(column.scored), str(unscored or ""))
-    console.print(table)
-    first_columns = [m.columns(run.layout.level)[0] for m in run.layout.metrics if not m.sentinel]
-    for name in first_columns[:WORST_LISTS]:
-        if summary.columns[name].worst:
-            console.print(f"\nworst by {name}")
-            for worst in summary.columns[name].worst:
-                place = worst.dialogue_id + ("" if worst.turn is None else f"[{worst.turn}]")
-                console.print(f"  {worst.value:>9.4g}  {plain(place)}  {plain(worst.text)}")
-                if worst.percentile is not None:
-                    share = 100 - worst.percentile
-                    many = "all" if share == 100 else f"{share:.0f}% of"
-                    console.print(f"             worse than {many} human responses")
+    show_table(summary.table())
+    columns = summary.columns
+    first: dict[str, str] = {}  # of each metric, the column whose worst responses are listed
+    for name, figures in columns.items():
+        if figures.worst and figures.column.better:
+            first.setdefault(name.partition(".")[0], name)
+    for name in list(first.values())[:WORST_LISTS]:
+        console.print()
+        say(f"worst by {name}")
+        for quote in columns[name].worst:
+            _show_quote(quote)
     console.print()
-    for name, column in summary.columns.items():
-        for reason, count in column.unscored.items():
-            console.print(plain(f"{name}: {count} unscored: {reason}"))
-    for engine, (truncated, inputs) in summary.truncated.items():
-        if truncated:
-            console.print(f"{engine}: {truncated} of {inputs} inputs cut to the model's window")
-    if summary.nothing:
-        console.print(f"{summary.nothing} dialogues had no response to score")
-    if summary.tool_messages:
-        console.print(f"{summary.tool_messages} tool messages left out")
-    if summary.rejected:
-        console.print(f"{summary.rejected} of {summary.records} records skipped (see above)")
-    console.print(plain(f"signature: {run.signature}"))
+    for name, figures in columns.items():
+        for reason, count in figures.unscored.items():
+            say(f"{name}: {count} unscored: {reason}")
+    for engine, (cut, seen) in summary.cuts.items():
+        if cut:
+            say(f"{engine}: {cut} of {seen} inputs cut to the model's window")
+    for note in summary.notes():
+        say(note)
+    say(f"signature: {signature}")
     for path in written:
-        console.print(plain(f"wrote {path}"))
+        say(f"wrote {path}")
 
 
-def _is_sentinel(run: Run, column: str) -> bool:
-    return any(m.sentinel and column in m.columns(run.layout.level) for m in run.layout.metrics)
+def _show_quote(quote: Quote) -> None:
+    place = quote.dialogue_id + ("" if quote.turn is None else f"[{quote.turn}]")
+    value = "empty" if quote.value is None else f"{quote.value:.4g}"
+    console.print(f"  {value:>9}  {plain(place)}  {excerpt(quote.text)}")
+    if quote.percentile is not None:
+        share = 100 - quote.percentile
+        many = "all" if share == 100 else f"{share:.0f}% of"
+        console.print(f"             worse than {many} human responses")
 
 
 def say(text: str) -> None:

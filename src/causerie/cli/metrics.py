@@ -1,20 +1,121 @@
-"""`causerie metrics`: what can be scored."""
+"""`causerie metrics`: what can be scored, and what each metric offers."""
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
-def metrics() -> None:
-    """List the metrics, one line each: what it measures, its direction, what it needs."""
-    from rich.console import Console
+import typer
+
+if TYPE_CHECKING:
     from rich.table import Table
 
+    from causerie.metrics.base import Column, Metric
+
+
+def metrics(
+    name: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads it at run time, on 3.10 too
+        typer.Argument(metavar="METRIC", help="Show all about one metric.", show_default=False),
+    ] = None,
+) -> None:
+    """List the metrics, one line each: what it measures, its direction, what it needs.
+
+    With a name: its options, its columns, and the trained artifacts that come with causerie.
+    """
+    from rich.console import Console
+
+    # Where nobody watches, every metric has a line of its own.
+    page = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    if name is None:
+        page.print(_overview())
+    else:
+        _show(name, page)
+
+
+def _overview() -> Table:
+    from causerie import metrics as registry
+    from causerie.errors import CauserieError
+
+    table = _table("metric", "better", "needs", "what it measures")
+    for name in registry.names():
+        try:
+            metric = registry.load_metric(name)
+            better = _directions(metric.columns("turn"))
+        except CauserieError as error:  # another package's metric may be broken
+            table.add_row(name, "", "", f"cannot be used: {error}")
+            continue
+        table.add_row(name, better, ", ".join(sorted(metric.needs)), metric.summary)
+    return table
+
+
+def _show(name: str, page: Any) -> None:
     from causerie import metrics as registry
 
+    metric = registry.load_metric(name)
+    needs = f"; needs {', '.join(sorted(metric.needs))}" if metric.needs else ""
+    page.print(f"{metric.name}: {metric.summary}{needs}\n", markup=False)
+    options = _options(metric)
+    if options.row_count:
+        page.print(options)
+    else:
+        page.print("no options")
+    turn, dialogue = metric.columns("turn"), metric.columns("dialogue")
+    page.print()
+    page.print(_columns(metric.name, "turn" if dialogue != turn else "turn or dialogue", turn))
+    if dialogue != turn:
+        page.print()
+        page.print(_columns(metric.name, "dialogue", dialogue))
+    if artifacts := _artifacts(metric.name):
+        page.print()
+        page.print(artifacts)
+
+
+def _options(metric: Metric) -> Table:
+    from dataclasses import fields
+    from typing import get_type_hints
+
+    from causerie.options import choices_of
+
+    table = _table("option", "default", "can be", "what it does")
+    hints = get_type_hints(type(metric))
+    for one in fields(metric):
+        said = (one.name, str(one.default), choices_of(hints[one.name]))
+        table.add_row(*said, one.metadata.get("help", ""))
+    return table
+
+
+def _columns(name: str, level: str, columns: tuple[Column, ...]) -> Table:
+    table = _table(f"column (per {level})", "better", "range", "what it measures")
+    for column in columns:
+        low, high = ("" if end is None else f"{end:g}" for end in column.range)
+        span = f"{low} to {high} {column.unit}" if low or high else column.unit
+        extra = " (with percentiles)" if column.calibrated else ""
+        shown = f"{name}.{column.name}" if column.name else name
+        table.add_row(shown, _directions((column,)), span.strip(), column.help + extra)
+    return table
+
+
+def _artifacts(name: str) -> Table | None:
+    """The trained artifacts of a metric that come with causerie; None if there are none."""
+    from causerie.models.artifact import ArtifactInfo, shipped_artifacts
+
+    table = _table("artifact", "encoder", "how to use it")
+    for artifact in shipped_artifacts(name):
+        how = "the default" if artifact == name else f"--metrics {name}:artifact={artifact}"
+        table.add_row(artifact, ArtifactInfo.find(artifact).backbone, how)
+    return table if table.row_count else None
+
+
+def _directions(columns: tuple[Column, ...]) -> str:
+    found = {"sentinel" if c.sentinel else c.better or "neither" for c in columns}
+    return " or ".join(sorted(found))
+
+
+def _table(*headings: str) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "better", "needs", "what it measures"):
+    for heading in headings:
         table.add_column(heading, overflow="fold")
-    for name in registry.names():
-        metric = registry.find(name)
-        better = "sentinel" if metric.sentinel else "higher" if metric.higher_is_better else "lower"
-        table.add_row(name, better, ", ".join(sorted(metric.needs)), metric.summary)
-    Console().print(table)
+    return table

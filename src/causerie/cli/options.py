@@ -64,6 +64,39 @@ ScoresFile = Annotated[
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Compute everything again, whatever scores are kept.")
 ]
+Metrics = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
+        help="Names, separated by commas, or `all` "
+        "[default: density, causalscore, grade, cosine, overlap, length].",
+    ),
+]
+Speaker = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Only this speaker, or this role (user or system); all is everybody "
+        "[default: the system where roles are known, otherwise everybody]."
+    ),
+]
+InputFormat = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
+]
+InputColumns = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--columns",
+        metavar="FIELD=NAME,...",
+        help="What the input calls its fields, as in context=history,response=reply.",
+    ),
+]
+JUnit = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Also write what came of --fail-if as JUnit XML."),
+]
 SetOption = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),

@@ -6,15 +6,17 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
 from causerie.cli.assignments import configure
+from causerie.cli.options import engine_options
 from causerie.cli.ratingslog import (
     Columns,
     Features,
+    Kept,
     Least,
     Limit,
     Log,
@@ -22,19 +24,17 @@ from causerie.cli.ratingslog import (
     Scale,
     Set,
     System,
-    Values,
     Without,
-    engines_of,
-    kept_values,
+    check_models,
+    load_predictor,
+    measured_log,
     names_in,
-    read_rated,
+    opened_store,
+    read_options,
     say_skipped,
-    wanted,
 )
 from causerie.errors import CauserieError
-
-if TYPE_CHECKING:
-    pass
+from causerie.options import changed
 
 ratings_app = typer.Typer(
     name="ratings",
@@ -45,9 +45,11 @@ ratings_app = typer.Typer(
 
 
 @ratings_app.command()
+@engine_options
 def fit(
     log: Log,
     out: Annotated[Path, typer.Option(help="Folder of the predictor.", show_default=False)],
+    settings: Any,
     model: Annotated[
         str, typer.Option(help="mean, length, transformer, mlp, lstm or cf-lstm.")
     ] = "cf-lstm",
@@ -60,13 +62,13 @@ def fit(
     least: Least = 3,
     limit: Limit = None,
     seed: options.Seed = 0,
-    kept: Values = None,
+    scores: options.ScoresFile = None,
+    kept: Kept = None,
+    refresh: options.Refresh = False,
     licence: Annotated[str, typer.Option(help="Of the log, for the card.")] = "not stated",
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a predictor that is there already.")
+    ] = False,
 ) -> None:
     """Fit a predictor on rated dialogues and write it to a folder.
 
@@ -78,53 +80,52 @@ def fit(
     from causerie.models.artifact import check_place
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.extract import Extractor
-    from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.log import LEAST_PAIRS
     from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
-    from causerie.ratings.tables import evaluation_markdown, predictor_card
+    from causerie.ratings.report import evaluation_markdown, predictor_card
 
     out = out.resolve()
-    check_place(out)
-    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
+    check_place(out, replace=force)
+    check_models([model])
     config = configure(ModelConfig, set_ or [], {"seed": seed})
-    chosen_options = FitOptions(model, chosen(features), names_in(columns), config=config)
-    engines = engines_of(encoder, lm, threads, models_dir, offline)
-    known = kept_values(kept)
-    results = ""
-    if len(read.dialogues) >= LEAST:
-        groups = groups_of(chosen_options.features, engines, chosen_options.columns)
-        with Display() as watch:
-            found = cross_validate(
-                read.dialogues, Extractor(groups, known), engines, chosen_options,
-                tuple(dict.fromkeys(("mean", "length", model))), seeds=1, kept=known, watch=watch,
-            )  # fmt: skip
-        results = evaluation_markdown("Cross-validated", found)
-    given = {
-        "columns": columns, "scale": scale, "system": system, "limit": limit,
-        "least": "" if least == LEAST_PAIRS else least,
-        "encoder": "" if encoder == "default" else encoder, "lm": "" if lm == "default" else lm,
-    }  # fmt: skip
-    recipe = shlex.join(
-        ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
-        + ["--features", features, *(f"--set={one}" for one in set_ or [])]
-        + ["--seed", str(seed), *(f"--{name}={value}" for name, value in given.items() if value)]
-        + [f"--without={one}" for one in without or []]
-    )
-    card = predictor_card(
-        chosen_options, len(read.dialogues), engines.encoder, recipe, licence, results
-    )
-    _, artifact = fit_predictor(
-        read.dialogues, engines, chosen_options, known, card=card, licence=licence
-    )
+    chosen = FitOptions(model, config=config)
+    wanted = read_options(scale, system, without, least)
+    with Display() as watch:
+        measured = measured_log(
+            log, settings, watch, [model], features=features, columns=columns, wanted=wanted,
+            limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
+        )  # fmt: skip
+        count, results = len(measured.dialogues), ""
+        if count >= LEAST:
+            compared = tuple(dict.fromkeys(("mean", "length", model)))
+            found = cross_validate(measured, chosen, compared, seeds=1, watch=watch)
+            results = evaluation_markdown("Cross-validated", found)
+        given: dict[str, Any] = {
+            "columns": columns, "scale": scale, "system": system, "limit": limit,
+            "least": "" if least == LEAST_PAIRS else least,
+        }  # fmt: skip
+        for name, value in changed(settings).items():
+            if name in ("encoder", "lm", "turn_format", "dtype"):
+                given[name.replace("_", "-")] = value
+        recipe = shlex.join(
+            ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
+            + ["--features", features, *(f"--set={one}" for one in set_ or []), "--seed", str(seed)]
+            + [f"--{name}={value}" for name, value in given.items() if value]
+            + [f"--without={one}" for one in without or []]
+        )
+        encoder = measured.extractor.engines.store.identify(settings.encoder, "encoder")
+        card = predictor_card(chosen, count, encoder, recipe, licence, results)
+        _, artifact = fit_predictor(measured, chosen, card=card, licence=licence)
     artifact.save(out)
-    say(f"fitted {model} on {len(read.dialogues):,} dialogues; wrote {out}")
+    say(f"fitted {model} on {count:,} dialogues; wrote {out}")
 
 
 @ratings_app.command()
+@engine_options
 def predict(
     log: Log,
+    settings: Any,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -135,12 +136,9 @@ def predict(
     scale: Scale = None,
     system: System = None,
     least: Least = 1,
-    kept: Values = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    scores: options.ScoresFile = None,
+    kept: Kept = None,
+    refresh: options.Refresh = False,
 ) -> None:
     """Predict the rating of every dialogue, rated or not.
 
@@ -148,40 +146,41 @@ def predict(
     """
     from causerie.io import check_table_path, write_table
     from causerie.ratings.log import Skipped, usable
-    from causerie.ratings.predictor import RatingPredictor
 
     if out:
         check_table_path(out)
-    usable_ones, skipped = wanted(scale, system, None, least, rated=False), Skipped()
-    engines = engines_of(encoder, lm, threads, models_dir, offline)
-    predictor = RatingPredictor.load(model, engines, kept_values(kept))
-    rows = (
-        {
-            "dialogue_id": one.dialogue.id,
-            "rating": one.rating,
-            "predicted": round(p.rating, 4),
-            "low": round(p.low, 4),
-            "class": p.five,
-            "without_signal": round(p.under[0], 4) if p.under else None,
-            "signals": " ".join(p.signals),
-        }
-        for one, p in predictor.predict_log(usable(log, usable_ones, skipped))
-    )
-    if out:
-        types = {"dialogue_id": str, "class": int, "signals": str}
-        columns = ("dialogue_id", "rating", "predicted", "low", "class", "without_signal")
-        write_table(rows, (*columns, "signals"), out, types)
-    else:
-        for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+    wanted, skipped = read_options(scale, system, None, least, rated=False), Skipped()
+    with opened_store(scores, kept) as store:
+        predictor = load_predictor(model, settings, store, refresh)
+        rows = (
+            {
+                "dialogue_id": one.dialogue.id,
+                "rating": one.rating,
+                "predicted": round(p.rating, 4),
+                "low": round(p.low, 4),
+                "class": p.five,
+                "without_signal": round(p.under[0], 4) if p.under else None,
+                "signals": " ".join(p.signals),
+            }
+            for one, p in predictor.predict_log(usable(log, wanted, skipped))
+        )
+        if out:
+            types = {"dialogue_id": str, "class": int, "signals": str}
+            columns = ("dialogue_id", "rating", "predicted", "low", "class", "without_signal")
+            write_table(rows, (*columns, "signals"), out, types)
+        else:
+            for row in rows:
+                typer.echo(json.dumps(row, ensure_ascii=False))
     say_skipped(skipped.reasons)
     if skipped.reasons:
         raise typer.Exit(1)
 
 
 @ratings_app.command()
+@engine_options
 def evaluate(
     log: Log,
+    settings: Any,
     models: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "mean,length,mlp,lstm,cf-lstm",
@@ -196,16 +195,13 @@ def evaluate(
     least: Least = 3,
     limit: Limit = None,
     seed: options.Seed = 0,
-    kept: Values = None,
+    scores: options.ScoresFile = None,
+    kept: Kept = None,
+    refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
     ] = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
 ) -> None:
     """Cross-validate models on a rated log: the paper's tables 2 and 3.
 
@@ -213,32 +209,25 @@ def evaluate(
     """
     from causerie.cli.console import Display, say
     from causerie.ratings.evaluate import FOLDED
-    from causerie.ratings.evaluate import evaluate as run
-    from causerie.ratings.extract import Extractor
-    from causerie.ratings.features import chosen, groups_of
-    from causerie.ratings.models import MODELS, ModelConfig
+    from causerie.ratings.evaluate import evaluate as cross_validate
+    from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions
-    from causerie.ratings.tables import evaluation_markdown, evaluation_tables
+    from causerie.ratings.report import evaluation_markdown, evaluation_tables
     from causerie.render.tables import check_suffix, write_tables
 
-    if by not in FOLDED:
-        raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
     if out:
         check_suffix(out)
-    if unknown := sorted(set(names_in(models)) - set(MODELS)):
-        raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
-    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
-    engines = engines_of(encoder, lm, threads, models_dir, offline)
-    names = chosen(features)
-    known = kept_values(kept)
-    extractor = Extractor(groups_of(names, engines, names_in(columns)), known)
-    config = configure(ModelConfig, set_ or [])
-    fitted = FitOptions(features=names, columns=names_in(columns), config=config)
+    if by not in FOLDED:
+        raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
+    check_models(names_in(models))
+    chosen = FitOptions(config=configure(ModelConfig, set_ or []))
+    wanted = read_options(scale, system, without, least)
     with Display() as watch:
-        found = run(
-            read.dialogues, extractor, engines, fitted, names_in(models),
-            seeds=seeds, by=by, kept=known, watch=watch,
+        measured = measured_log(
+            log, settings, watch, names_in(models), features=features, columns=columns,
+            wanted=wanted, limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
         )  # fmt: skip
+        found = cross_validate(measured, chosen, names_in(models), seeds=seeds, by=by, watch=watch)
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
     if out:
@@ -247,8 +236,10 @@ def evaluate(
 
 
 @ratings_app.command()
+@engine_options
 def effect(
     log: Log,
+    settings: Any,
     features: Features = "fast",
     columns: Columns = "",
     scale: Scale = None,
@@ -257,16 +248,13 @@ def effect(
     least: Least = 3,
     limit: Limit = None,
     seed: options.Seed = 0,
-    kept: Values = None,
+    scores: options.ScoresFile = None,
+    kept: Kept = None,
+    refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Folder for effect.md and effect.svg, the overlap."),
     ] = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
 ) -> None:
     """What users' signals cost in rating: our estimate, tries to refute it, and the paper's.
 
@@ -274,34 +262,25 @@ def effect(
     """
     from causerie.cli.console import Display, say
     from causerie.io import write_whole
+    from causerie.ratings.effect import ANY, effects_of
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.extract import Extractor, Standard
-    from causerie.ratings.features import chosen, groups_of
     from causerie.ratings.models import CfLstm
-    from causerie.ratings.predictor import FitOptions, Preparation
-    from causerie.ratings.report import ANY, PAPERS, effect_markdown, effects_of, overlap_svg
-    from causerie.ratings.tables import heads_markdown
+    from causerie.ratings.predictor import FitOptions
+    from causerie.ratings.report import PAPERS, effect_markdown, heads_markdown, overlap_svg
 
-    read = read_rated(log, scale, system, without, least, limit=limit, seed=seed)
-    engines = engines_of(encoder, lm, threads, models_dir, offline)
-    fitted = FitOptions(features=chosen(features), columns=names_in(columns))
-    known = kept_values(kept)
-    extractor = Extractor(groups_of(fitted.features, engines, fitted.columns), known)
-    raw = extractor([one.pairs for one in read.dialogues])
-    standard = Standard.of(extractor.features, raw)
-    preparation = Preparation(extractor, standard, fitted.treatments)
+    wanted = read_options(scale, system, without, least)
     with Display() as watch:
-        found = effects_of(read.dialogues, raw, preparation, seed, watch)
-    text = effect_markdown(found)
-    if len(read.dialogues) >= LEAST:
-        with Display() as watch:
-            heads = cross_validate(
-                read.dialogues, extractor, engines, fitted, (CfLstm.name,),
-                seeds=1, kept=known, watch=watch,
-            )  # fmt: skip
-        papers = heads.failed.get(CfLstm.name) or heads_markdown(heads.models[CfLstm.name])
-        text = "\n".join([text, PAPERS, "", papers])
+        measured = measured_log(
+            log, settings, watch, features=features, columns=columns, wanted=wanted,
+            limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
+        )  # fmt: skip
+        found = effects_of(measured, seed, watch)
+        text = effect_markdown(found)
+        if len(measured.dialogues) >= LEAST:
+            heads = cross_validate(measured, FitOptions(), (CfLstm.name,), seeds=1, watch=watch)
+            papers = heads.failed.get(CfLstm.name) or heads_markdown(heads.models[CfLstm.name])
+            text = "\n".join([text, PAPERS, "", papers])
     typer.echo(text)
     if out:
         write_whole(out / "effect.md", text)
@@ -311,23 +290,22 @@ def effect(
 
 
 @ratings_app.command()
+@engine_options
 def trend(
     log: Log,
+    settings: Any,
     model: Predictor = "ratings",
     scale: Scale = None,
     system: System = None,
     without: Without = None,
     least: Least = 1,
-    kept: Values = None,
+    scores: options.ScoresFile = None,
+    kept: Kept = None,
+    refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Folder for trend.md and trend.svg."),
     ] = None,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
 ) -> None:
     """Averages of ratings and predictions by day (L1d) and over seven days (L7d).
 
@@ -338,17 +316,16 @@ def trend(
     from causerie.cli.console import say
     from causerie.io import write_whole
     from causerie.ratings.log import Skipped, usable
-    from causerie.ratings.predictor import RatingPredictor
     from causerie.ratings.trend import chart, trend_markdown
     from causerie.ratings.trend import trend as averages
 
-    usable_ones, skipped = wanted(scale, system, without, least, rated=False), Skipped()
-    engines = engines_of(encoder, lm, threads, models_dir, offline)
-    predictor = RatingPredictor.load(model, engines, kept_values(kept))
-    rows = [
-        (one.day, float("nan") if one.rating is None else one.rating, p.rating)
-        for one, p in predictor.predict_log(usable(log, usable_ones, skipped))
-    ]
+    wanted, skipped = read_options(scale, system, without, least, rated=False), Skipped()
+    with opened_store(scores, kept) as store:
+        predictor = load_predictor(model, settings, store, refresh)
+        rows = [
+            (one.day, float("nan") if one.rating is None else one.rating, p.rating)
+            for one, p in predictor.predict_log(usable(log, wanted, skipped))
+        ]
     say_skipped(skipped.reasons)
     found = averages(*zip(*rows, strict=True))
     if not found.days:
@@ -364,15 +341,12 @@ def trend(
 
 
 @ratings_app.command()
+@engine_options
 def watch(
+    settings: Any,
     model: Predictor = "ratings",
     system: System = None,
     limit: Annotated[float, typer.Option(help="Alarm above this probability.")] = 0.5,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
 ) -> None:
     """Read turns from standard input, one JSON object a line, and rate as they come.
 
@@ -383,9 +357,8 @@ def watch(
     from causerie.cli.console import say
     from causerie.io import read_turn
     from causerie.ratings.monitor import RatingMonitor
-    from causerie.ratings.predictor import RatingPredictor
 
-    predictor = RatingPredictor.load(model, engines_of(encoder, lm, threads, models_dir, offline))
+    predictor = load_predictor(model, settings)
     monitor = RatingMonitor(predictor, system, limit)
     measured, total, bad = [], [], 0
     try:

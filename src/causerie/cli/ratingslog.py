@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
-    from causerie.engines import Engines
-    from causerie.ratings.kept import Kept
-    from causerie.ratings.log import RatedLog, ReadOptions
+    from causerie.progress import Watch
+    from causerie.ratings.features import Extractor, MeasuredLog
+    from causerie.ratings.log import ReadOptions
+    from causerie.ratings.predictor import RatingPredictor
+    from causerie.scoring.store import ScoreStore
 
 Log = Annotated[
     list[Path],
@@ -23,7 +27,8 @@ Features = Annotated[
     str,
     typer.Option(
         help="fast, all (needs the language model) and groups, separated by commas: odes, valence, "
-        "specificity, words, width=MODEL and depth=MODEL (DialogRPT), and any metric."
+        "specificity, words, width=MODEL and depth=MODEL (DialogRPT), and any metric, as in "
+        "density or b2=bleu:order=2."
     ),
 ]
 Columns = Annotated[
@@ -51,11 +56,9 @@ Limit = Annotated[
 Predictor = Annotated[
     str, typer.Option("--model", "-m", help="A folder that `ratings fit` wrote, or ratings.")
 ]
-Values = Annotated[
+Kept = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--kept", help="Where what was measured is kept [default: in the platform's cache folder]."
-    ),
+    typer.Option("--kept", hidden=True, help="The former name of --scores."),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -63,46 +66,82 @@ Set = Annotated[
 ]
 
 
-def engines_of(
-    encoder: str, lm: str, threads: int | None, models_dir: Path | None, offline: bool
-) -> Engines:
-    from causerie.engines import Engines, Settings
+@contextmanager
+def opened_store(scores: Path | None, kept: Path | None) -> Iterator[ScoreStore]:
+    """Open the file that keeps scores."""
+    from causerie.cli.console import say
+    from causerie.scoring.store import ScoreStore
 
-    return Engines(
-        Settings(encoder=encoder, lm=lm, threads=threads, models_dir=models_dir, offline=offline)
-    )
-
-
-def kept_values(path: Path | None) -> Kept:
-    from platformdirs import user_cache_path
-
-    from causerie.ratings.kept import Kept
-
-    return Kept(path or user_cache_path("causerie") / "ratings.sqlite")
+    if kept is not None:
+        if scores is not None:
+            raise CauserieError("--kept is the former name of --scores: give --scores alone")
+        say("--kept is now --scores, which keeps what metrics score and nothing else")
+    with ScoreStore(scores or kept) as store:
+        yield store
 
 
-def read_rated(
+def check_settings(extractor: Extractor, models: Sequence[str] = ()) -> None:
+    """Refuse a choice of network that neither the features nor the models use."""
+    from causerie.ratings.models import Transformer
+    from causerie.scoring.plan import Plan
+
+    settings = extractor.engines.settings
+    if Transformer.name in models:
+        settings = replace(settings, encoder="default")
+    Plan(extractor.metrics, settings).check_settings()
+
+
+def measured_log(
     log: list[Path],
-    scale: str | None,
-    system: str | None,
-    without: list[str] | None,
-    least: int,
+    settings: Any,
+    watch: Watch,
+    models: Sequence[str] = (),
     *,
-    limit: int | None = None,
-    seed: int = 0,
-) -> RatedLog:
-    """The usable dialogues; what was left out is said, a line per reason."""
-    from dataclasses import replace
-
+    features: str,
+    columns: str,
+    wanted: ReadOptions,
+    limit: int | None,
+    seed: int,
+    scores: Path | None,
+    kept: Path | None,
+    refresh: bool,
+) -> MeasuredLog:
+    """Read the usable dialogues, say which were left out and why, and measure their features."""
+    from causerie.engines import Engines
+    from causerie.ratings.features import Extractor, parse_feature_names
     from causerie.ratings.log import read_log
     from causerie.training.corpus import sample
 
-    read = read_log(log, wanted(scale, system, without, least))
-    say_skipped(read.skipped)
-    return replace(read, dialogues=tuple(sample(read.dialogues, limit, seed)))
+    names, given = parse_feature_names(features), names_in(columns)
+    with opened_store(scores, kept) as store:
+        extractor = Extractor.of(names, Engines(settings), store, columns=given, refresh=refresh)
+        check_settings(extractor, models)
+        read = read_log(log, wanted)
+        say_skipped(read.skipped)
+        return extractor.measured(sample(read.dialogues, limit, seed), watch)
 
 
-def wanted(
+def load_predictor(
+    model: str, settings: Any, store: ScoreStore | None = None, refresh: bool = False
+) -> RatingPredictor:
+    """Load a fitted predictor; a choice of network that it does not use is refused."""
+    from causerie.engines import Engines
+    from causerie.ratings.predictor import RatingPredictor
+
+    predictor = RatingPredictor.load(model, Engines(settings), store, refresh=refresh)
+    check_settings(predictor.preparation.extractor, [predictor.options.model])
+    return predictor
+
+
+def check_models(names: Sequence[str]) -> None:
+    """Refuse a model that there is not."""
+    from causerie.ratings.models import MODELS
+
+    if unknown := sorted(set(names) - set(MODELS)):
+        raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
+
+
+def read_options(
     scale: str | None, system: str | None, without: list[str] | None, least: int, rated: bool = True
 ) -> ReadOptions:
     from causerie.ratings.log import ReadOptions
@@ -138,4 +177,5 @@ def _fields(assignments: list[str]) -> dict[str, frozenset[str]]:
 
 
 def names_in(text: str) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import metric_options, with_hypotheses
+from causerie.cli.assignments import chosen_plan
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
-    from causerie.engines import Engines
-    from causerie.metrics.base import Metric
-    from causerie.scoring import Summary
-
-DEFAULT_METRICS = "cosine,perplexity,overlap,length"
+    from causerie.scoring import Plan, Summary
 
 _EXAMPLES = """
 **Examples**
 
     causerie score conversations.jsonl
 
-    causerie score logs.jsonl.gz --speaker system --out scores.parquet
+    causerie score logs.jsonl.gz --speaker all --out scores.parquet
 
-    causerie score responses.csv --metrics bleu,bertscore,cosine --out scores.csv
+    causerie score responses.csv --columns context=history,response=reply --metrics cosine
+
+    causerie score answers.jsonl --metrics bleu,b2=bleu:order=2,bertscore --out scores.csv
+
+    causerie score nightly.jsonl --fail-if 'percentile(density) < 40' --fail-if 'skipped > 1%'
 
     zcat chats.jsonl.gz | causerie score - --metrics cosine --out -
 
-Exit status: 0 all scored, 1 some records were skipped, 2 nothing could be done.
+Exit status: 0 all scored, 1 some records were skipped or a metric has no score, 2 nothing could be
+done, 3 a --fail-if condition holds.
 """
 
 
+@options.engine_options
 def score(
     inputs: Annotated[
         list[str],
@@ -43,9 +45,7 @@ def score(
             show_default=False,
         ),
     ],
-    metrics: Annotated[
-        str, typer.Option("--metrics", "-m", help="Names, separated by commas.")
-    ] = DEFAULT_METRICS,
+    metrics: options.Metrics = None,
     out: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
@@ -59,23 +59,18 @@ def score(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Also write a page (.html) with charts and coloured conversations."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite what is at --out and --report.")
+    ] = False,
     level: Annotated[str, typer.Option(help="One row per: turn or dialogue.")] = "turn",
-    speaker: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Score only this speaker, or this role (user or system)."),
-    ] = None,
+    speaker: options.Speaker = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(min=1, help="Stop after this many good records."),
     ] = None,
-    set_: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--set", metavar="METRIC.OPTION=VALUE", help="An option of a metric."),
-    ] = None,
-    input_format: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="jsonl, json, csv, tsv, parquet or text [default: told from content]."),
-    ] = None,
+    set_: options.SetOption = None,
+    input_format: options.InputFormat = None,
+    columns: options.InputColumns = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
     hypotheses: options.Hypotheses = None,
     percentiles: Annotated[
@@ -84,64 +79,87 @@ def score(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add a column with explanations.")
     ] = False,
-    encoder: options.Encoder = "default",
-    lm: options.LanguageModel = "default",
-    turn_format: options.TurnFormat = None,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
-    models_dir: options.ModelsDir = None,
-    offline: options.Offline = False,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave out of the rows what was said.")
+    ] = False,
+    fail_if: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if it holds: 'cosine < 0.3', 'percentile(density) < 40', "
+            "'unscored(cosine) > 5%' or 'skipped > 1%'. Several may be given.",
+        ),
+    ] = None,
+    junit: options.JUnit = None,
+    scores: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--scores", help="File that keeps what networks score [default: nothing is kept]."
+        ),
+    ] = None,
+    refresh: options.Refresh = False,
+    *,
+    settings: Any,
 ) -> None:
-    from causerie.cli.console import RunDisplay, console, show_summary
-    from causerie.engines import Engines, Settings
-    from causerie.io import check_table_path, write_table
-    from causerie.report import check_reportable, write_run_report
-    from causerie.scoring import Inputs, Layout, Run
+    from contextlib import ExitStack
 
-    if level not in ("turn", "dialogue"):
-        raise CauserieError(f"--level is turn or dialogue, not {level!r}")
+    from causerie.cli.console import Display, say, show_summary
+    from causerie.io import parse_columns
+    from causerie.scoring import Inputs, Layout, Run, Scorer, ScoreStore
+    from causerie.scoring.gates import FAILED, exit_status, parse_condition, write_junit
+
+    plan = chosen_plan(metrics, set_, hypotheses, settings, level=level, speaker=speaker)
+    conditions = [parse_condition(text, plan.columns, "mean") for text in fail_if or []]
+    for given, needed, met in (
+        ("--junit", "--fail-if", junit is None or conditions),
+        ("--refresh", "--scores", not refresh or scores),
+    ):
+        if not met:
+            raise CauserieError(f"{given} has no effect without {needed}: give both or neither")
+    layout = Layout(plan, percentiles, explain, not no_text)
+    source = Inputs(
+        tuple(inputs), input_format, limit, parse_columns(columns) if columns is not None else {}
+    )
     file = Path(out) if out not in (None, "-") else None
-    if file:
-        check_table_path(file)
-    engines = Engines(
-        Settings(encoder, lm, turn_format, device, dtype, threads, models_dir, offline)
-    )
-    layout = Layout(
-        load_metrics(metrics, set_ or [], engines, hypotheses),
-        "dialogue" if level == "dialogue" else "turn",
-        speaker,
-        percentiles,
-        explain,
-    )
-    if percentiles and not any(m.calibrated for m in layout.metrics):
-        raise CauserieError("none of these metrics has percentiles: leave --percentiles out")
-    run = Run(Inputs(tuple(inputs), input_format, limit), layout, engines, out=file, strict=strict)
-    done = False
-    try:
-        if report:
-            check_reportable(report, run)
-        with RunDisplay(run) as display:
-            summary = run.execute(display.watcher)
+    with ExitStack() as stack:
+        store = stack.enter_context(ScoreStore(scores)) if scores else None
+        scorer = Scorer(plan, store, refresh=refresh)
+        run = stack.enter_context(
+            Run(scorer, source, layout, out=file, report=report, strict=strict, force=force)
+        )
+        try:
+            with Display() as display:
+                summary = run.execute(display)
+        except KeyboardInterrupt:
+            if run.kept:
+                say("interrupted: the same command goes on where this one stopped")
+            else:
+                say("interrupted: nothing was kept")
+            raise
         if not summary.items:
-            raise CauserieError(_nothing_to_score(summary, speaker))
+            raise CauserieError(summary.nothing_scored(speaker))
         if out == "-":
             for row in run.rows():
                 typer.echo(json.dumps(row, ensure_ascii=False))
-        elif file:
-            write_table(run.rows(), list(layout.types), file, layout.types)
-        if report:
-            write_run_report(report, run)
-        done = True
-    except KeyboardInterrupt:
-        if file:
-            console.print("interrupted: the same command goes on where this one stopped")
-        raise
-    finally:
-        run.close(keep=not done)
-    show_summary(run, summary, [p for p in (file, report) if p])
-    if summary.rejected:
-        raise typer.Exit(1)
+        written = run.write()
+    verdicts = [summary.judge(condition) for condition in conditions]
+    if junit:
+        write_junit(junit, f"causerie score {source.title}", verdicts)
+        written.append(junit)
+    show_summary(summary, plan.signature, written)
+    for verdict in verdicts:
+        if verdict.holds is not False:
+            say(f"{'failed' if verdict.holds else 'error'}: {verdict}")
+    silent = _without_scores(plan, summary)
+    for alias, why in silent.items():
+        say(f"warning: {alias} scored nothing: {why}")
+    status = exit_status(verdicts, bool(summary.rejected or silent))
+    if status != FAILED and _serious(plan) <= silent.keys():
+        raise CauserieError(
+            f"nothing was scored by {', '.join(silent)}: choose other metrics, or give what they "
+            "need (see above)"
+        )
+    raise typer.Exit(status)
 
 
 score.__doc__ = (
@@ -150,24 +168,21 @@ score.__doc__ = (
 )
 
 
-def _nothing_to_score(summary: Summary, speaker: str | None) -> str:
-    read = f"nothing to score: {summary.records} records read, {summary.rejected} of them bad"
-    if speaker and summary.speakers:
-        return f"{read}; no response by {speaker}, the speakers are {', '.join(summary.speakers)}"
-    return read
+def _without_scores(plan: Plan, summary: Summary) -> dict[str, str]:
+    """The metrics that scored nothing at all, and why."""
+    columns, silent = summary.columns, {}
+    for alias in plan.metrics:
+        figures = [columns[name] for name in plan.columns_of(alias)]
+        if not any(one.scored for one in figures):
+            silent[alias] = "; ".join(dict.fromkeys(r for one in figures for r in one.unscored))
+    return silent
 
 
-def load_metrics(
-    names: str, assignments: list[str], engines: Engines, hypotheses: Path | None = None
-) -> tuple[Metric, ...]:
-    """The metrics named on the command line, with the options that --set gives them."""
-    from causerie import metrics as registry
-
-    chosen = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    if not chosen:
-        raise CauserieError("--metrics names no metric: `causerie metrics` lists them")
-    settings = metric_options(assignments)
-    if unused := settings.keys() - set(chosen):
-        raise CauserieError(f"--set names {', '.join(sorted(unused))}, which --metrics does not")
-    settings = with_hypotheses(settings, names, hypotheses)
-    return tuple(registry.load(name, engines, **settings.get(name, {})) for name in chosen)
+def _serious(plan: Plan) -> set[str]:
+    """The metrics that are no sentinels; all, if there are only such."""
+    serious = {
+        alias
+        for alias in plan.metrics
+        if not all(column.sentinel for column in plan.columns_of(alias).values())
+    }
+    return serious or set(plan.metrics)

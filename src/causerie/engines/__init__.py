@@ -59,6 +59,11 @@ class Engines:
                         self.loading_seconds += time.perf_counter() - start
             return cast(Made, self._shared[key])
 
+    def loaded(self) -> list[Any]:
+        """Everything that has been made so far: networks, artifacts, signatures."""
+        with self.lock:
+            return list(self._shared.values())
+
     @property
     def encoder(self) -> Encoder:
         return self.shared("encoder", lambda: self.new_encoder(trainable=False))

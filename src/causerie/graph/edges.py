@@ -6,8 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from causerie.errors import CauserieError
-from causerie.io.rejected import RecordError
+from causerie.errors import CauserieError, RecordError
 from causerie.io.sources import READ_ERRORS, open_source
 from causerie.progress import Watch, counting, ignore
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from causerie.errors import RecordError
 from causerie.graph.edges import Edge, bad_line, lines
 from causerie.io.jsontext import parse_object
 from causerie.io.records import text
-from causerie.io.rejected import RecordError
 from causerie.progress import Watch, ignore
 
 _ADVICE = 'write {"head": ..., "rel": ..., "tail": ..., "weight": ...} on every line'

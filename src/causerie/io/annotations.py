@@ -1,19 +1,20 @@
-"""Causal annotations: which turns of a context people saw as causes of the response.
+"""What people said about single turns: causes of a response, labels of an utterance.
 
-Two shapes are read. causerie's own has `cause_turns`, 0-based, and the `cause_spans` they came
-from; the published CGDIALOG+ has the spans alone, as `entities`, and turns as "Speaker: text".
+Causal annotations say which turns of a context are causes of the response. Two shapes are read.
+causerie's own has `cause_turns`, 0-based, and the `cause_spans` they came from; the published
+CGDIALOG+ has the spans alone, as `entities`, and turns as "Speaker: text".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from causerie.dialogue import Exchange, Turn
-from causerie.io.linewise import PREFIX
-from causerie.io.records import to_record
-from causerie.io.rejected import RecordError
+from causerie.errors import RecordError
+from causerie.io.readers import PREFIX
+from causerie.io.records import text, to_record
 
 OPENING = 3
 """Turns by which a conversation is known."""
@@ -43,9 +44,11 @@ def opening(turns: Sequence[Turn]) -> tuple[str, ...]:
     return tuple(_plain(turn.text) for turn in turns[:OPENING])
 
 
-def to_annotation(fields: Mapping[str, object], default_id: str) -> Annotation:
+def to_annotation(
+    fields: Mapping[str, object], default_id: str, source: str | None = None
+) -> Annotation:
     """Read the fields of either shape; raises `RecordError`."""
-    exchange = _exchange(fields, default_id)
+    exchange = _exchange(fields, default_id, source)
     spans = _spans(fields)
     found = [matching_turns(span, exchange.context) for span in spans]
     unmatched = tuple(span for span, turns in zip(spans, found, strict=True) if not turns)
@@ -98,7 +101,7 @@ def _plain(text: str) -> str:
     return _squeezed(text.casefold())
 
 
-def _exchange(fields: Mapping[str, object], default_id: str) -> Exchange:
+def _exchange(fields: Mapping[str, object], default_id: str, source: str | None) -> Exchange:
     history, response = fields.get("history"), fields.get("response")
     if not isinstance(history, list):
         raise RecordError("history is missing" if history is None else "history must be a list")
@@ -106,9 +109,14 @@ def _exchange(fields: Mapping[str, object], default_id: str) -> Exchange:
     context = [_turn(item) for item in history if not (isinstance(item, str) and not item.strip())]
     if not context:
         raise RecordError("history has no turns")
+    if response is None:
+        raise RecordError("response is missing")
     record = {"id": fields.get("id"), "context": context, "response": _turn(response)}
-    exchange = to_record(record, default_id)
+    exchange = to_record(record, default_id, source)
     assert isinstance(exchange, Exchange)
+    for index, turn in enumerate(exchange.context):
+        text(turn.text, f"context turn {index}: text")
+    text(exchange.response.text, "response: text")  # silence has no causes that could be marked
     return exchange
 
 
@@ -141,3 +149,43 @@ def _turns(value: object, count: int) -> frozenset[int]:
         if type(turn) is not int or not 0 <= turn < count:
             raise RecordError(f"cause_turns: {turn!r} is no turn of a history of {count}")
     return frozenset(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """An utterance, the turn before it, and what it is."""
+
+    text: str
+    before: str | None
+    labels: frozenset[str]
+    judged: frozenset[str]
+    """Labels that it has or has not; whether it has others is not known."""
+
+
+def to_labelled(fields: Mapping[str, object], known: Collection[str]) -> Labelled:
+    """Read `text`, `labels`, and `context`: the turns before, of which the last counts.
+
+    Without `judged` everything is; with it no label at all may be true.
+    """
+    judged = _names(fields, "judged", known) if "judged" in fields else frozenset(known)
+    labels = _names(fields, "labels", known, least=0 if "judged" in fields else 1)
+    if unjudged := sorted(labels - judged):
+        raise RecordError(f"label {unjudged[0]!r} is not among those judged")
+    context = fields.get("context")
+    turns = [context] if isinstance(context, str) else context or []
+    if not isinstance(turns, list):
+        raise RecordError(f"context must be a list, not {type(context).__name__}")
+    before = text(turns[-1], "context") if turns else None
+    return Labelled(text(fields.get("text"), "text"), before, labels, judged)
+
+
+def _names(
+    fields: Mapping[str, object], key: str, known: Collection[str], least: int = 1
+) -> frozenset[str]:
+    values = fields.get(key)
+    if not isinstance(values, list) or len(values) < least:
+        raise RecordError(f"{key} must be a list{' with something in it' if least else ''}")
+    names = frozenset(text(value, "label") for value in values)
+    if unknown := sorted(names - set(known)):
+        raise RecordError(f"unknown label {unknown[0]!r}: use {', '.join(known)}")
+    return names

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file or standard input, compressed or not."""
+"""Where bytes come from, a file or standard input, compressed or not, and what is bad in them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol, TypeAlias, cast
 
-from causerie.errors import CauserieError
-from causerie.io.rejected import MAX_RECORD, RecordError, too_long
+from causerie.errors import CauserieError, RecordError
+
+Raw: TypeAlias = tuple[int, "Mapping[str, object] | RecordError"]
+"""What every format is reduced to: the line and the fields of a record."""
+
+MAX_RECORD = 64 * 2**20
+"""Bytes of the longest record that is read."""
 
 READ_ERRORS = (OSError, EOFError, zlib.error)
 """What reading a damaged or vanished file raises."""
@@ -23,6 +29,27 @@ _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BUFFER = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A bad record: reported and counted, never an exception.
+
+    The reason counts turns and messages from 0, as the `turn` column of the output does.
+    """
+
+    source: str
+    """The file name as given; "-" for standard input."""
+    line: int
+    """1-based line where the record starts; in Parquet, its row."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.reason}"
+
+
+def too_long() -> RecordError:
+    return RecordError(f"longer than {MAX_RECORD // 2**20} MB: split it")
 
 
 class _Readable(Protocol):

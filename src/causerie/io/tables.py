@@ -22,14 +22,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from causerie.errors import CauserieError
+from causerie.io.atomic import atomic_write
 from causerie.io.jsontext import plain
-from causerie.io.rejected import MAX_RECORD
-from causerie.io.whole import appearing_whole
+from causerie.io.sources import MAX_RECORD
 
 if TYPE_CHECKING:
     import pyarrow
 
-KEYS: Mapping[str, type] = {"dialogue_id": str, "turn": int, "speaker": str}
+KEYS: Mapping[str, type] = {
+    "dialogue_id": str,
+    "turn": int,
+    "speaker": str,
+    "file": str,
+    "system": str,
+    "message": int,
+    "text": str,
+}
 """The columns that say what a row is about."""
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -51,7 +59,7 @@ def write_table(
     suffix, zipped = _format(path)
     kinds = _kinds(columns, types)
     values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
-    with appearing_whole(path) as file:
+    with atomic_write(path) as file:
         if suffix == ".parquet":
             _write_parquet(values, kinds, file)
             return

@@ -102,7 +102,11 @@ class Metric:
     summary: ClassVar[str]
     """One line for `causerie metrics`."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Any of "encoder", "token vectors" (of the encoder), "language model", "references"."""
+    """Any of "encoder", "token vectors" (of the encoder), "language model", "ranker" and
+    "references"."""
+    drawing: ClassVar[Literal["arcs", "graph"] | None] = None
+    """How a page draws its explanations: `dependents` as arcs between turns, `topics` and `edges`
+    as a graph; None as nested lists."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -120,7 +120,7 @@ class Artifact:
 
     def save(self, folder: Path) -> None:
         """Write it: whole or not at all; an older artifact in its place is replaced."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         folder = folder.resolve()
         check_place(folder)
@@ -135,7 +135,9 @@ class Artifact:
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
             own = {k: t for k, t in self.network.items() if not self._shares(k)}
             for name, tensors in ((NETWORK, own), (STATISTICS, self.statistics)):
-                save_file({k: t.contiguous() for k, t in tensors.items()}, temporary / name)
+                # safetensors' own writer would let nobody else read them
+                weights = save({k: t.contiguous() for k, t in tensors.items()})
+                (temporary / name).write_bytes(weights)
             if folder.exists():
                 os.replace(folder, old)
             os.replace(temporary, folder)
@@ -191,6 +193,13 @@ def shipped(name: str) -> Path | None:
         return None
     folder = Path(str(files("causerie").joinpath("artifacts", name)))
     return folder if (folder / CONFIG).is_file() else None
+
+
+def shipped_artifacts(metric: str) -> list[str]:
+    """The names of the artifacts of a metric that come with causerie, sorted."""
+    folders = Path(str(files("causerie").joinpath("artifacts"))).iterdir()
+    names = sorted(folder.name for folder in folders if shipped(folder.name))
+    return [name for name in names if metric_of(find_artifact(name)) == metric]
 
 
 def artifact_folder(name: str) -> Path | None:

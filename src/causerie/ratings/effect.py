@@ -2,44 +2,60 @@
 
 Each signal is compared with what alike dialogues were rated in which nothing fired at that
 moment. The propensity and the outcome without the signal are fitted on other users than those
-they are used on (cross-fitting); the estimate is right if either of the two models is.
+they are used on (cross-fitting); the estimate is right if either of the two models is. Then what
+must not change an estimate is changed, to refute it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special, stats
 
 from causerie.errors import CauserieError
-from causerie.ratings.study import LEAST, Array, Study
+from causerie.metrics.odes import SIGNALS
+from causerie.progress import Progress, Watch, ignore
+from causerie.ratings.examples import Standardizer, fired_signals
+from causerie.ratings.study import LEAST, Array, Observed, Study, study_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from causerie.ratings.features import MeasuredLog
 
 FOLDS = 5
 CLIP = 0.02
 """Propensities are kept this far from 1; how many had to be is reported."""
 LEVEL = 0.95
-"""Of intervals."""
+"""Confidence level of intervals."""
 PENALTY = 1.0
-"""Of squared weights, for standardised covariates."""
+"""Penalty of squared weights, for standardised covariates."""
 STEPS, SMALLEST = 100, 1e-6
-"""Of Newton's method: how many at most, and when it is done."""
+"""Newton's method: how many steps at most, and the size at which it is done."""
+REPEATS = 20
+"""How often everything that is random is drawn."""
+PLACEBO, CAUSE, SUBSETS = "placebo signals", "random common causes", "subsets"
+EXPECTED = {
+    PLACEBO: "intervals that hold 0 when signals fire at random, at least 80%",
+    CAUSE: "largest change by a covariate of noise, in standard errors, at most 1",
+    SUBSETS: "deviation among four fifths of the users, over what the interval promises, at most 2",
+}
+ANY = "any signal"
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """By how much a signal changed the ratings of those who gave it, on average (ATT)."""
+    """What a signal changed in the ratings of those who gave it, on average (ATT)."""
 
     estimate: float
     error: float
     """Standard error."""
     low: float
-    """Of the 95% interval."""
+    """Lower end of the 95% interval."""
     high: float
     naive: float
     """The plain difference of mean ratings, of dialogues with the signal and without."""
@@ -47,7 +63,7 @@ class Effect:
     """Dialogues whose first signal it was."""
     dialogues: int
     propensities: Array
-    """Of the signal, for each landmark, by models that had not seen its user."""
+    """Probability of the signal at each landmark, by models that had not seen its user."""
     treated: NDArray[np.bool_]
     """The landmarks at which it fired."""
     clipped: int
@@ -87,7 +103,7 @@ def doubly_robust(study: Study, seed: int = 0) -> Effect:
 
 
 def estimated(study: Study, seed: int = 0) -> Effect:
-    """The same however few users there are."""
+    """Estimate it however few users there are."""
     treated, y = study.treated, study.ratings
     propensity, without = np.empty(len(y)), np.empty(len(y))
     fold, x = _folds(study, seed), _standard(study.covariates)
@@ -173,7 +189,7 @@ def logistic(x: Array, treated: NDArray[np.bool_], start: Array | None = None) -
 
 
 def _design(x: Array) -> tuple[Array, Array]:
-    """With a column for the intercept, and the penalty of each weight."""
+    """Return covariates with a column for the intercept, and the penalty of each weight."""
     penalty = np.full(x.shape[1] + 1, PENALTY)
     penalty[0] = 0.0
     return np.column_stack([np.ones(len(x)), x]), penalty
@@ -213,26 +229,112 @@ ASSUMED = (
 
 
 @dataclass(frozen=True)
-class HeadsEffect:
-    """The paper's estimate: the difference between the heads of a CF-LSTM."""
+class Refutation:
+    """One try to refute an effect; what is expected of it is in `EXPECTED`."""
 
-    effect: float
-    """Mean of outcome under the signal minus outcome without (ATE)."""
-    factual_error: float
-    """Mean squared error of the outcome that happened."""
-    counterfactual_gap: float
-    """Mean squared difference of the two outcomes."""
+    name: str
+    found: float
+    passed: bool
 
 
-def heads_effect(outcomes: Array, treatments: NDArray[np.int64], ratings: Array) -> HeadsEffect:
-    """From outcomes under no treatment and under one, (dialogues, 2)."""
-    if outcomes.shape[1] != 2:
-        raise CauserieError("the difference of heads is between two: fit a cf-lstm of two")
-    without, under = outcomes.T
-    happened = np.where(treatments > 0, under, without)
-    other = np.where(treatments > 0, without, under)
-    return HeadsEffect(
-        float((under - without).mean()),
-        float(((happened - ratings) ** 2).mean()),
-        float(((happened - other) ** 2).mean()),
-    )
+def refute(
+    dialogues: Sequence[Observed], signals: Sequence[int], effect: Effect, seed: int = 0
+) -> list[Refutation]:
+    """Placebo signals, random common causes, and subsets of the users, in that order."""
+    rng = np.random.default_rng(seed)
+    study = study_of(dialogues, signals)
+    holding = _placebo(dialogues, float(study.treated.mean()), rng)
+    change = _random_cause(study, effect, seed, rng)
+    excess = _subsets(study, effect, seed, rng)
+    return [
+        Refutation(PLACEBO, holding, holding >= 0.8),
+        Refutation(CAUSE, change, change <= 1.0),
+        Refutation(SUBSETS, excess, excess <= 2.0),
+    ]
+
+
+def _placebo(dialogues: Sequence[Observed], rate: float, rng: np.random.Generator) -> float:
+    """The share of intervals that hold 0 for signals that fire at random, at the rate of the true.
+
+    Nothing in a dialogue causes them and they cost nothing: what is found all the same comes
+    from how dialogues are chosen and compared.
+    """
+    holding = 0
+    for _ in range(REPEATS):
+        dealt = [
+            replace(one, fired=((rng.random(len(one.spoke)) < rate) & one.spoke)[:, None])
+            for one in dialogues
+        ]
+        found = estimated(study_of(dealt, [0]), int(rng.integers(2**31)))
+        holding += found.low <= 0 <= found.high
+    return holding / REPEATS
+
+
+def _random_cause(study: Study, effect: Effect, seed: int, rng: np.random.Generator) -> float:
+    """The largest change by a trait of users that is noise, in standard errors."""
+    changes = []
+    for _ in range(REPEATS):
+        noise = rng.standard_normal(study.unit.max() + 1)[study.unit]
+        more = replace(study, covariates=np.column_stack([study.covariates, noise]))
+        changes.append(abs(estimated(more, seed).estimate - effect.estimate))
+    return max(changes) / effect.error
+
+
+def _subsets(study: Study, effect: Effect, seed: int, rng: np.random.Generator) -> float:
+    """How much estimates from four fifths of the users differ, over how much they should.
+
+    Without replacement, a share s of a sample has an estimate that deviates from the whole one's
+    by sqrt(1/s - 1) standard errors: one half.
+    """
+    ever = np.bincount(study.unit, study.treated) > 0
+    kinds = [np.unique(study.unit[ever[study.unit] == kind]) for kind in (True, False)]
+    estimates = []
+    for _ in range(REPEATS):
+        kept = [rng.permutation(units)[: round(0.8 * len(units))] for units in kinds]
+        part = study.part(np.isin(study.unit, np.concatenate(kept)))
+        estimates.append(estimated(part, seed).estimate)
+    return float(np.std(estimates, ddof=1)) / (0.5 * effect.error)
+
+
+@dataclass(frozen=True, eq=False)
+class EffectReport:
+    """Effects of all signals together and of each by itself."""
+
+    effects: dict[str, Effect]
+    too_few: dict[str, str]
+    """Signals without an effect, and why."""
+    refutations: dict[str, list[Refutation]]
+    """What was tried, by effect."""
+
+
+def effects_of(log: MeasuredLog, seed: int = 0, watch: Watch = ignore) -> EffectReport:
+    """Estimate the doubly robust effects of all signals, and try to refute them."""
+    observed = _observed(log)
+    effects: dict[str, Effect] = {}
+    too_few: dict[str, str] = {}
+    refutations: dict[str, list[Refutation]] = {}
+    for number, name in enumerate((ANY, *SIGNALS)):
+        watch(Progress(f"effect of {name}", number, 1 + len(SIGNALS), "effects"))
+        columns = range(len(SIGNALS)) if name == ANY else [SIGNALS.index(name)]
+        try:
+            effects[name] = doubly_robust(study_of(observed, columns), seed)
+        except CauserieError as why:
+            too_few[name] = str(why)
+            continue
+        refutations[name] = refute(observed, columns, effects[name], seed)
+    return EffectReport(effects, too_few, refutations)
+
+
+def _observed(log: MeasuredLog) -> list[Observed]:
+    extractor = log.extractor
+    if np.isnan(log.ratings).any():
+        raise CauserieError("effects are on ratings: leave out the dialogues without one")
+    standardize = Standardizer.of(extractor.features, log.raw)
+    found = []
+    for one, rating, raw in zip(log.dialogues, log.ratings.tolist(), log.raw, strict=True):
+        signals = extractor.signals(raw)
+        features = standardize(raw)[:, extractor.covariates].astype(np.float64)
+        fired = fired_signals(signals)[:, : len(SIGNALS)]
+        spoke = ~np.isnan(signals[:, 0])
+        found.append(Observed(features, spoke, fired, rating, one.bot, one.user))
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections import Counter
@@ -12,31 +11,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from causerie._version import __version__
 from causerie.errors import CauserieError
 from causerie.progress import Progress, Watch, ignore
-from causerie.ratings.effect import HeadsEffect, heads_effect
-from causerie.ratings.extract import Extractor, Standard, content_key
-from causerie.ratings.features import Floats
-from causerie.ratings.kept import Kept
-from causerie.ratings.models import Transformer
+from causerie.ratings.features import MeasuredLog
+from causerie.ratings.log import five_class, is_low
 from causerie.ratings.monitor import LIMIT
-from causerie.ratings.predictor import (
-    FitOptions,
-    Preparation,
-    examples_of,
-    fit_models,
-    new_models,
-    ratings_of,
-)
-from causerie.ratings.scale import five_class, is_low
+from causerie.ratings.predictor import FitOptions, Preparation, fit_models, new_models
 from causerie.ratings.trend import Trend, trend
 from causerie.stats import auc, pearson_r
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from causerie.engines import Engines
     from causerie.ratings.log import RatedDialogue
 
 FOLDED = ("dialogue", "bot", "user")
@@ -49,20 +35,12 @@ LEAST = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Predictions of one model for every dialogue, by fits that had not seen it: a row each."""
+class OutOfFoldPredictions:
+    """What one model predicts for every dialogue, by fits that had not seen it: a row each."""
 
     values: NDArray[np.float64]
 
     COLUMNS: ClassVar = ("rating", "low", "class", *(f"low at {share:.0%}" for share in SEEN))
-
-    @classmethod
-    def restored(cls, raw: bytes | None, dialogues: int) -> Held | None:
-        """What was kept for so many dialogues; None if it is not what was written."""
-        columns, rest = divmod(len(raw or b""), dialogues * np.dtype(np.float64).itemsize)
-        if rest or columns <= len(cls.COLUMNS):
-            return None
-        return cls(np.frombuffer(raw or b"").reshape(dialogues, columns))
 
     @property
     def rating(self) -> NDArray[np.float64]:
@@ -107,7 +85,7 @@ class Warnings:
     seen: float
     """Share of its turn pairs."""
     auc: float
-    """Within a fold, averaged over the folds that have both low ratings and others."""
+    """Area under the ROC curve in a fold, averaged over folds with both low and other ratings."""
     brier: float
     """Mean squared error of the probability."""
     caught: float
@@ -116,6 +94,18 @@ class Warnings:
     """Share of the others for which there is one."""
     ahead: float
     """Turn pairs that were still to come where a low rating was foretold, on average."""
+
+
+@dataclass(frozen=True)
+class HeadsEffect:
+    """The paper's estimate: the difference between the heads of a CF-LSTM."""
+
+    effect: float
+    """Mean of outcome under the signal minus outcome without (ATE)."""
+    factual_error: float
+    """Mean squared error of the outcome that happened."""
+    counterfactual_gap: float
+    """Mean squared difference of the two outcomes."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +118,11 @@ class Quality:
     five: float
     """Accuracy of the class."""
     heads: HeadsEffect | None
-    """Of a model that tells two treatments apart."""
+    """The effect that a model which tells two treatments apart implies."""
     inverted: Correlations | None
-    """Of its predictions with all treatments inverted."""
+    """Correlations of its predictions with all treatments inverted."""
     warnings: tuple[Warnings, ...]
-    """When so much was `SEEN`."""
+    """One for each share that was `SEEN`."""
 
 
 @dataclass(frozen=True)
@@ -153,73 +143,43 @@ class Evaluation:
 
 
 def evaluate(
-    dialogues: Sequence[RatedDialogue],
-    extractor: Extractor,
-    engines: Engines,
+    log: MeasuredLog,
     options: FitOptions,
     models: Sequence[str],
     *,
     seeds: int = 3,
     by: str = "dialogue",
-    kept: Kept | None = None,
     watch: Watch = ignore,
 ) -> Evaluation:
-    """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown.
-
-    Features are measured once for all models and seeds; what was predicted before is in `kept`.
-    """
-    raw = extractor([one.pairs for one in dialogues])
-    ratings = ratings_of(dialogues)
-    standard = Standard.of(extractor.features, raw)
-    preparation = Preparation(extractor, standard, options.treatments)
-    had = np.array([one.treatment for one in examples_of(preparation, dialogues, raw)])
+    """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown."""
+    ratings = log.ratings
+    preparation = Preparation.of(log, range(len(log.raw)), options.treatments)
+    had = np.array([one.treatment for one in preparation.examples(log)])
     found: dict[str, list[Quality]] = {}
     failed: dict[str, str] = {}
     for number, name in enumerate(models):
         for seed in range(seeds):
-            fits = number * seeds + seed
-            watch(Progress(f"{name}, seed {seed}", fits, len(models) * seeds, "models"))
+            done = number * seeds + seed
+            watch(Progress(f"fitting {name}, seed {seed}", done, len(models) * seeds, "runs"))
             chosen = replace(options, model=name, config=replace(options.config, seed=seed))
-            fold = folds_of(dialogues, seed, by)
-            key = _key(dialogues, fold, extractor, engines, chosen)
-            known = kept.get([key]) if kept else {}
-            held = Held.restored(known.get(key), len(dialogues))
-            if held is None:
-                try:
-                    held = _held_out(dialogues, raw, fold, extractor, engines, chosen)
-                except CauserieError as why:
-                    failed[name] = str(why)
-                    break
-                if kept:
-                    kept.put({key: held.values.tobytes()})
-            found.setdefault(name, []).append(_quality(held, dialogues, ratings, had, fold))
+            fold = folds_of(log.dialogues, seed, by)
+            try:
+                predicted = predict_out_of_fold(log, fold, chosen)
+            except CauserieError as why:
+                failed[name] = str(why)
+                break
+            found.setdefault(name, []).append(quality_of(predicted, log, had, fold))
     lows = [is_low(rating) for rating in ratings]
     classes = Counter(map(five_class, ratings))
     return Evaluation(
-        len(dialogues),
+        len(log.dialogues),
         max(sum(lows), len(lows) - sum(lows)) / len(lows),
         max(classes.values()) / len(lows),
         float((had > 0).mean()),
         found,
-        len({one.day for one in dialogues} - {None}),
+        len({one.day for one in log.dialogues} - {None}),
         failed,
     )
-
-
-def _key(
-    dialogues: Sequence[RatedDialogue],
-    fold: NDArray[np.int64],
-    extractor: Extractor,
-    engines: Engines,
-    options: FitOptions,
-) -> str:
-    """Of all that decides what is predicted."""
-    reader = engines.encoder.signature if options.model == Transformer.name else ""
-    digest = hashlib.sha256(f"{__version__} {Held.COLUMNS} {options} {reader}".encode())
-    for one in dialogues:
-        digest.update(f"{content_key(extractor.signature, one.pairs)} {one.rating} ".encode())
-    digest.update(fold.tobytes())
-    return f"held {digest.hexdigest()}"
 
 
 def folds_of(
@@ -239,29 +199,23 @@ def folds_of(
     return np.array([places[key or ""] for key in keys], dtype=np.int64)
 
 
-def _held_out(
-    dialogues: Sequence[RatedDialogue],
-    raw: Sequence[Floats],
-    fold: NDArray[np.int64],
-    extractor: Extractor,
-    engines: Engines,
-    options: FitOptions,
-) -> Held:
+def predict_out_of_fold(
+    log: MeasuredLog, fold: NDArray[np.int64], options: FitOptions
+) -> OutOfFoldPredictions:
+    """Predict each fold by models that were fitted on the others."""
     parts: dict[int, NDArray[np.float64]] = {}
     for number in np.unique(fold):
-        inside, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        standard = Standard.of(extractor.features, [raw[i] for i in inside.tolist()])
-        preparation = Preparation(extractor, standard, options.treatments)
-        examples = examples_of(preparation, dialogues, raw)
-        models = new_models(options, len(extractor.features), engines)
+        inside, out = (np.flatnonzero(rows).tolist() for rows in (fold != number, fold == number))
+        examples = Preparation.of(log, inside, options.treatments).examples(log)
+        models = new_models(options, log.extractor)
         fit_models(models, [examples[i] for i in inside], options.config.seed)
         asked = [examples[i] for i in out]
         predicted = [models[name].predict(asked) for name in ("rating", "low", "class")]
         begun = [[one.cut(pairs_seen(one.pairs, share)) for one in asked] for share in SEEN]
         early = [models["low"].predict(some) for some in begun]
         rows = np.column_stack([*predicted, *early, models["rating"].outcomes(asked)])
-        parts.update(zip(out.tolist(), rows, strict=True))
-    return Held(np.stack([parts[index] for index in range(len(dialogues))]))
+        parts.update(zip(out, rows, strict=True))
+    return OutOfFoldPredictions(np.stack([parts[index] for index in range(len(fold))]))
 
 
 def pairs_seen(pairs: int, share: float) -> int:
@@ -269,22 +223,23 @@ def pairs_seen(pairs: int, share: float) -> int:
     return max(1, int(pairs * share))
 
 
-def _quality(
-    held: Held,
-    dialogues: Sequence[RatedDialogue],
-    ratings: NDArray[np.float64],
+def quality_of(
+    predicted: OutOfFoldPredictions,
+    log: MeasuredLog,
     had: NDArray[np.int64],
     fold: NDArray[np.int64],
 ) -> Quality:
+    """Compare predictions with ratings, given the treatment and the fold of each dialogue."""
+    dialogues, ratings = log.dialogues, log.ratings
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
 
-    def correlations(predicted: NDArray[np.float64]) -> Correlations:
+    def correlations(values: NDArray[np.float64]) -> Correlations:
         individual: list[float | None] = []
         days: list[Trend] = []
         for number in np.unique(fold):
             rows = np.flatnonzero(fold == number)
-            some, rated = predicted[rows], ratings[rows]
+            some, rated = values[rows], ratings[rows]
             individual.append(pearson_r(some, rated))
             days.append(
                 trend([dialogues[i].day for i in rows.tolist()], rated.tolist(), some.tolist())
@@ -293,20 +248,36 @@ def _quality(
         return Correlations(tuple(individual), tuple(daily), tuple(weekly))
 
     heads, inverted = None, None
-    if held.outcomes.shape[1] == 2:
-        heads = heads_effect(held.outcomes, had, ratings)
-        without, under = held.outcomes.T
+    if predicted.outcomes.shape[1] == 2:
+        heads = heads_effect(predicted.outcomes, had, ratings)
+        without, under = predicted.outcomes.T
         inverted = correlations(np.where(had > 0, without, under))
     return Quality(
-        correlations(held.rating),
-        float(((held.low > 0.5) == low).mean()),
-        float((held.five == five).mean()),
+        correlations(predicted.rating),
+        float(((predicted.low > 0.5) == low).mean()),
+        float((predicted.five == five).mean()),
         heads,
         inverted,
         tuple(
             _warnings(share, probability, low, fold, [len(one.pairs) for one in dialogues])
-            for share, probability in zip(SEEN, held.early.T, strict=True)
+            for share, probability in zip(SEEN, predicted.early.T, strict=True)
         ),
+    )
+
+
+def heads_effect(
+    outcomes: NDArray[np.float64], treatments: NDArray[np.int64], ratings: NDArray[np.float64]
+) -> HeadsEffect:
+    """Return the effect that outcomes under no treatment and under one, (dialogues, 2), imply."""
+    if outcomes.shape[1] != 2:
+        raise CauserieError("the difference of heads is between two: fit a cf-lstm of two")
+    without, under = outcomes.T
+    happened = np.where(treatments > 0, under, without)
+    other = np.where(treatments > 0, without, under)
+    return HeadsEffect(
+        float((under - without).mean()),
+        float(((happened - ratings) ** 2).mean()),
+        float(((happened - other) ** 2).mean()),
     )
 
 

@@ -1,7 +1,11 @@
-"""What rating models see of a dialogue."""
+"""What rating models learn from: dialogues as z-scored features, with their treatments.
+
+A treatment is which signals a user gave.
+"""
 
 from __future__ import annotations
 
+import math
 import random
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -11,15 +15,104 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causerie.ratings.treatments import NONE, of_dialogue
+from causerie.errors import CauserieError
+from causerie.metrics.odes import CLASSES, SIGNALS, THRESHOLD
+from causerie.ratings.features import COLUMNS, Feature, Floats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from causerie.ratings.features import Floats
-
 HELD_OUT = 6
 """One example in so many says when to stop."""
+LEAST = 8
+"""Rated dialogues that a model can be fitted on."""
+NONE = 0
+"""The treatment of a dialogue in which no signal fired."""
+
+
+@dataclass(frozen=True)
+class Treatments:
+    """Groups of signals; treatment t is that a signal of group t fired (counted from 1).
+
+    The default is the paper's single group of all signals. With several, a dialogue in which
+    signals of more than one fired has the first of them: name the gravest first.
+    """
+
+    groups: tuple[tuple[str, ...], ...] = (SIGNALS,)
+
+    def __post_init__(self) -> None:
+        named = [name for group in self.groups for name in group]
+        unknown = sorted(set(named) - set(SIGNALS))
+        if unknown:
+            raise CauserieError(f"unknown signal {unknown[0]!r}: use {', '.join(SIGNALS)}")
+        if len(set(named)) < len(named) or not all(self.groups):
+            raise CauserieError("a signal is in one treatment, and every treatment has one")
+
+    @property
+    def count(self) -> int:
+        """How many treatments there are, with that of no signal."""
+        return len(self.groups) + 1
+
+    def of_pairs(self, probabilities: Floats) -> NDArray[np.int64]:
+        """The treatment of each turn pair from its odes, one column per class."""
+        fired = fired_signals(probabilities)
+        found = np.zeros(len(fired), dtype=np.int64)
+        for treatment in reversed(range(1, self.count)):
+            columns = [CLASSES.index(name) for name in self.groups[treatment - 1]]
+            found[fired[:, columns].any(1)] = treatment
+        return found
+
+
+def of_dialogue(pairs: NDArray[np.int64]) -> int:
+    """The treatment of a dialogue from those of its pairs."""
+    return int(min((t for t in pairs.tolist() if t != NONE), default=NONE))
+
+
+def fired_signals(probabilities: Floats) -> NDArray[np.bool_]:
+    """Which of the 14 classes fire, where nothing said gives no signal."""
+    fired: NDArray[np.bool_] = np.nan_to_num(probabilities) > THRESHOLD
+    return fired
+
+
+def signals_in(probabilities: Floats) -> tuple[str, ...]:
+    """The signals that fire in any of the rows; `other` is none."""
+    fired = fired_signals(probabilities)
+    return tuple(name for place, name in enumerate(SIGNALS) if bool(fired[:, place].any()))
+
+
+@dataclass(frozen=True, eq=False)
+class Standardizer:
+    """Z-scores with the statistics of the fitted log."""
+
+    mean: Floats
+    deviation: Floats
+    fill: Floats
+    """What stands for a missing value, per feature."""
+
+    @classmethod
+    def of(cls, features: Sequence[Feature], dialogues: Sequence[Floats]) -> Standardizer:
+        """Return the statistics of a log's raw features."""
+        rules = np.array([np.nan if f.missing is None else f.missing for f in features])
+        rows = np.concatenate(dialogues).astype(np.float64)
+        rows = np.where(np.isnan(rows), rules, rows)
+        measured = (~np.isnan(rows)).sum(0)
+        for feature, count in zip(features, measured, strict=True):
+            if feature.source == COLUMNS and not count:
+                raise CauserieError(
+                    f"no turn has a number {feature.name!r}: leave it out of --columns, or name "
+                    f"whose it is where both sides have one, as in user.{feature.name}"
+                )
+        total = np.maximum(measured, 1)
+        mean = np.nansum(rows, 0) / total
+        deviation = np.sqrt(np.nansum((rows - mean) ** 2, 0) / total)
+        deviation[deviation < 1e-6] = 1.0  # a constant says nothing, and must not divide
+        fill = np.where(np.isnan(rules), mean, rules)
+        return cls(*(a.astype(np.float32) for a in (mean, deviation, fill)))
+
+    def __call__(self, raw: Floats) -> Floats:
+        filled = np.where(np.isnan(raw), self.fill, raw)
+        z: Floats = ((filled - self.mean) / self.deviation).astype(np.float32)
+        return z
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +122,11 @@ class Example:
     features: Floats
     """Z-scores, one row per pair."""
     treatments: NDArray[np.int64]
-    """Of each pair."""
+    """The treatment of each pair."""
     texts: tuple[str, ...]
     """What was said, in order, one per pair: for the model that reads text."""
     rating: float = float("nan")
-    """On the scale from 1 to 5; nan if unknown."""
+    """The rating from 1 to 5; nan if unknown."""
 
     @property
     def treatment(self) -> int:
@@ -91,3 +184,40 @@ def masked(examples: Sequence[Example], seed: int = 0) -> list[Example]:
         longer = range(bisect_right(lengths, pairs), len(lengths))
         made += [one.cut(pairs), by_length[rng.choice(longer)].cut(pairs)]
     return made
+
+
+def stratified_batches(
+    examples: Sequence[Example], count: int, rng: random.Random
+) -> list[list[Example]]:
+    """Return batches of about one size with their share of every treatment, and never none."""
+    batches: list[list[Example]] = [[] for _ in range(count)]
+    dealt = 0
+    for treatment in sorted({one.treatment for one in examples}):
+        group = [one for one in examples if one.treatment == treatment]
+        for one in rng.sample(group, len(group)):
+            batches[dealt % count].append(one)
+            dealt += 1
+        for batch in batches:
+            if all(one.treatment != treatment for one in batch):
+                batch.append(rng.choice(group))
+    return batches
+
+
+def check_examples(train: Sequence[Example], held: Sequence[Example]) -> None:
+    """Refuse to learn from too few dialogues, or from unrated ones."""
+    examples = [*train, *held]
+    if len(examples) < LEAST:
+        raise CauserieError(f"{len(examples)} rated dialogues are too few: give at least {LEAST}")
+    if any(math.isnan(one.rating) for one in examples):
+        raise CauserieError("a model learns from rated dialogues only: leave out the others")
+
+
+def check_treatments(examples: Sequence[Example], count: int) -> None:
+    """A head without an example would predict at random."""
+    absent = sorted(set(range(count)) - {one.treatment for one in examples})
+    if absent:
+        what = f"a signal of treatment {absent[0]} fired" if absent[0] else "no signal fired"
+        raise CauserieError(
+            f"there is no dialogue to learn from in which {what}: give more dialogues, or fit a "
+            "model that tells no treatments apart, such as lstm"
+        )

@@ -1,7 +1,7 @@
-"""Turn features: what is measured about each turn pair, each declared once.
+"""Turn features: what is measured about each turn pair, z-scored by the statistics of a log.
 
-A group measures some features of turn pairs together; nan says that there is nothing to
-measure. Values are kept on disk by content, and z-scored with statistics of the fitted log.
+Some are scores of metrics, computed and kept by a `Scorer`; odes reads the user's turn, every other
+metric the response. The others (`Group`) are measured here, cost little and are kept nowhere.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from causerie import metrics
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
-from causerie.metrics.odes import CLASSES, Odes, Utterance
+from causerie.metrics.odes import CLASSES, Odes
+from causerie.metrics.ranker import Ranker
 from causerie.models.artifact import artifact_folder, shipped
+from causerie.progress import Progress, Watch, ignore
 from causerie.ratings.pairs import TurnPair
+from causerie.scoring.plan import Plan, metrics_by_alias
+from causerie.scoring.scorer import Batch, Scorer
 from causerie.text import words
 from causerie.text.keywords import Frequencies
 from causerie.text.tagging import LexiconTagger, Token
@@ -30,17 +35,18 @@ from causerie.text.tagging import LexiconTagger, Token
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from causerie.engines import Engines
-    from causerie.engines.ranker import Ranker
+    from causerie.ratings.log import RatedDialogue
+    from causerie.scoring.store import ScoreStore
 
 Floats: TypeAlias = "NDArray[np.float32]"
+Side: TypeAlias = Literal["said", "response"]
 
 FAST = ("odes", "valence", "specificity", "words", "density")
 """Groups that need no language model."""
 ALL = (*FAST, "relevance", "fed")
 COLUMNS = "columns"
 RANKED = ("width", "depth")
-"""Groups that need a ranker such as DialogRPT, given as `width=MODEL`."""
+"""Names that a ranker such as DialogRPT can be given by, as in `width=MODEL`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +55,27 @@ class Feature:
 
     name: str
     source: str
-    """Its group."""
+    """The metric or group that it belongs to."""
     missing: float | None = None
     """What stands for it where it cannot be measured; None: its mean in the fitted log."""
 
 
 class Group(ABC):
-    """Features that are measured together."""
+    """Features that are measured together, without a network."""
 
     name: str
     features: tuple[Feature, ...]
+    version: ClassVar[int] = 1
+    """Raise it whenever the code gives other values."""
 
     @property
     def signature(self) -> str:
         """What decides the values besides the turns."""
-        return self.name
+        return f"{self.name}/{self.version}"
 
     @abstractmethod
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        """One row per pair, one column per feature; nan where there is nothing to measure."""
-
-
-class Signals(Group):
-    """ODES of the user's utterance; who says nothing gives no signal."""
-
-    name = "odes"
-    features = tuple(Feature(f"odes.{name}", "odes", missing=0.0) for name in CLASSES)
-
-    def __init__(self, odes: Odes) -> None:
-        self._odes = odes
-
-    @property
-    def signature(self) -> str:
-        return self._odes.signature
-
-    def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        values = np.full((len(pairs), len(CLASSES)), np.nan, dtype=np.float32)
-        spoken = [index for index, pair in enumerate(pairs) if pair.user]
-        utterances = [Utterance(pairs[i].user or "", pairs[i].before) for i in spoken]
-        values[spoken] = self._odes.probabilities(utterances)
-        return values
+        """Return a row per pair, a column per feature; nan where there is nothing to measure."""
 
 
 class Valence(Group):
@@ -99,7 +86,7 @@ class Valence(Group):
 
     @cached_property
     def signature(self) -> str:
-        return f"{self.name}({_hash('textblob', 'en', 'en-sentiment.xml')})"
+        return f"{super().signature}({_hash('textblob', 'en', 'en-sentiment.xml')})"
 
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
         from textblob.en import sentiment
@@ -121,7 +108,8 @@ class Specificity(Group):
 
     @cached_property
     def signature(self) -> str:
-        return f"{self.name}({_hash(*self._FILE)},{_hash('textblob', 'en', 'en-lexicon.txt')})"
+        read = f"{_hash(*self._FILE)},{_hash('textblob', 'en', 'en-lexicon.txt')}"
+        return f"{super().signature}({read})"
 
     @cached_property
     def _frequencies(self) -> Frequencies:
@@ -157,52 +145,8 @@ class Words(Group):
     features = (Feature("words.user", "words", 0.0), Feature("words.system", "words", 0.0))
 
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        counts = [
-            (
-                len(words(pair.user or "")),
-                len(words(pair.answer)),
-            )
-            for pair in pairs
-        ]
+        counts = [(len(words(pair.user or "")), len(words(pair.answer))) for pair in pairs]
         return np.log1p(np.array(counts, dtype=np.float32)).reshape(-1, 2)
-
-
-class Scored(Group):
-    """Any metric of causerie on the response, such as density, relevance or fed."""
-
-    def __init__(self, metric: Metric) -> None:
-        self.name, self._metric = metric.name, metric
-        self.features = tuple(Feature(name, metric.name) for name in metric.columns("turn"))
-
-    @property
-    def signature(self) -> str:
-        return self._metric.signature
-
-    def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        values = np.full((len(pairs), len(self.features)), np.nan, dtype=np.float32)
-        answered = [(i, pair.response) for i, pair in enumerate(pairs) if pair.response]
-        scores = self._metric.score_exchanges([exchange for _, exchange in answered])
-        for (index, _), row in zip(answered, scores, strict=True):
-            values[index] = [np.nan if score.value is None else score.value for score in row]
-        return values
-
-
-class Ranked(Group):
-    """How many replies a response would get (width), or how long the talk would go on (depth)."""
-
-    def __init__(self, name: str, ranker: Ranker) -> None:
-        self.name, self._ranker = name, ranker
-        self.features = (Feature(name, name),)
-
-    @property
-    def signature(self) -> str:
-        return f"{self.name}({self._ranker.signature})"
-
-    def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        values = np.full((len(pairs), 1), np.nan, dtype=np.float32)
-        answered = [(i, pair.response) for i, pair in enumerate(pairs) if pair.response]
-        values[[i for i, _ in answered], 0] = self._ranker.score([e for _, e in answered])
-        return values
 
 
 class Columns(Group):
@@ -215,40 +159,59 @@ class Columns(Group):
 
     @property
     def signature(self) -> str:
-        return f"{COLUMNS}({','.join(feature.name for feature in self.features)})"
+        return f"{super().signature}({','.join(feature.name for feature in self.features)})"
 
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
         rows = [[pair.columns.get(f.name, np.nan) for f in self.features] for pair in pairs]
         return np.array(rows, dtype=np.float32).reshape(len(pairs), len(self.features))
 
 
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a metric: of the response, or where it is odes, of the user's turn."""
+
+    name: str
+    """As the caller wrote it."""
+    alias: str
+    metric: Metric
+
+    @property
+    def side(self) -> Side:
+        return "said" if isinstance(self.metric, Odes) else "response"
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """A column each; who says nothing gives no signal."""
+        missing = 0.0 if isinstance(self.metric, Odes) else None
+        columns = Plan({self.alias: self.metric}).columns
+        return tuple(Feature(column, self.metric.name, missing) for column in columns)
+
+
 _OWN: dict[str, type[Group]] = {group.name: group for group in (Valence, Specificity, Words)}
 
 
-def groups_of(
-    names: Sequence[str], engines: Engines, columns: Sequence[str] = ()
-) -> tuple[Group, ...]:
-    """The groups of these names; any metric of causerie, or folder of an artifact, is one."""
-
-    def group(name: str) -> Group:
+def groups_of(names: Sequence[str], columns: Sequence[str] = ()) -> list[Group | Scored]:
+    """Return the groups of these names: any metric, or folder of an artifact, is one."""
+    found: list[Group | Scored] = []
+    for name in names:
         if name in _OWN:
-            return _OWN[name]()
-        ranked, _, model = name.partition("=")
-        if ranked in RANKED:
-            if not model:
-                raise CauserieError(f"{ranked} needs a DialogRPT model: write {ranked}=MODEL")
-            return Ranked(ranked, engines.ranker(model))
-        metric = metrics.load(name, engines)
-        return Signals(metric) if isinstance(metric, Odes) else Scored(metric)
-
-    found = [group(name) for name in names]
-    if not any(isinstance(one, Signals) for one in found):
-        raise CauserieError(f"features {', '.join(names)}: add odes, which treatments need")
-    return (*found, Columns(columns)) if columns else tuple(found)
+            found.append(_OWN[name]())
+        else:
+            found += [Scored(name, alias, metric) for alias, metric in _metrics(name).items()]
+    return [*found, Columns(columns)] if columns else found
 
 
-def chosen(text: str) -> tuple[str, ...]:
-    """`fast`, `all` and names of groups, separated by commas; folders by their full path."""
+def _metrics(name: str) -> dict[str, Metric]:
+    alias, _, model = name.partition("=")
+    if alias not in RANKED or model.partition(":")[0] in metrics.names():
+        return metrics_by_alias(name, {})
+    if not model:
+        raise CauserieError(f"{alias} needs a DialogRPT model: write {alias}=MODEL")
+    return {alias: Ranker(model)}
+
+
+def parse_feature_names(text: str) -> tuple[str, ...]:
+    """Read `fast`, `all` and names of groups, separated by commas; folders get their full path."""
     known = {"fast": FAST, "all": ALL}
     names = [name.strip() for name in text.split(",") if name.strip()]
     return tuple(dict.fromkeys(one for name in names for one in known.get(name, (_lasting(name),))))
@@ -256,14 +219,152 @@ def chosen(text: str) -> tuple[str, ...]:
 
 def _lasting(name: str) -> str:
     """A name that means the same wherever a predictor is loaded."""
-    ranked, equals, model = name.partition("=")
-    if equals and Path(model).is_dir():
-        return f"{ranked}={Path(model).resolve()}"
-    if name in _OWN or name in metrics.names() or shipped(name) or not artifact_folder(name):
+    alias, equals, named = name.rpartition("=") if ":" not in name else ("", "", name)
+    if equals and alias in RANKED and Path(named).is_dir():
+        return f"{alias}={Path(named).resolve()}"
+    if named in _OWN or named in metrics.names() or shipped(named) or not artifact_folder(named):
         return name
-    return str(Path(name).resolve())
+    return f"{alias}{equals}{Path(named).resolve()}"
+
+
+class Extractor:
+    """Measures all features of turn pairs; scores that a store keeps come from there."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group | Scored],
+        engines: Engines | None = None,
+        store: ScoreStore | None = None,
+        *,
+        refresh: bool = False,
+    ) -> None:
+        self.groups, self.engines = tuple(groups), engines or Engines()
+        self.features = tuple(feature for group in groups for feature in group.features)
+        names = [feature.name for feature in self.features]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise CauserieError(f"two groups both give a feature {twice[0]}: name one ALIAS=METRIC")
+        if not {f"odes.{name}" for name in CLASSES} <= set(names):
+            written = ", ".join(group.name for group in groups)
+            raise CauserieError(f"features {written}: add odes, which treatments need")
+        self._odes = [names.index(f"odes.{name}") for name in CLASSES]
+        scored = [one for one in groups if isinstance(one, Scored)]
+        self.metrics = {one.alias: one.metric for one in scored}
+        sides = dict.fromkeys(one.side for one in scored)
+        self.scorers = {
+            side: Scorer(
+                Plan(
+                    {one.alias: one.metric for one in scored if one.side == side},
+                    self.engines.settings,
+                    speaker="all",
+                ),
+                store,
+                engines=self.engines,
+                refresh=refresh,
+            )
+            for side in sides
+        }
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        engines: Engines | None = None,
+        store: ScoreStore | None = None,
+        *,
+        columns: Sequence[str] = (),
+        refresh: bool = False,
+    ) -> Extractor:
+        """Return the extractor of groups by their names, and of the caller's columns."""
+        return cls(groups_of(names, columns), engines, store, refresh=refresh)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups as they were named, without the caller's columns."""
+        return tuple(dict.fromkeys(g.name for g in self.groups if not isinstance(g, Columns)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The caller's columns."""
+        return tuple(feature.name for feature in self.features if feature.source == COLUMNS)
+
+    @cached_property
+    def signature(self) -> str:
+        """What decides the values besides the turns, and besides the precision of networks."""
+        settings = replace(self.engines.settings, dtype=Settings().dtype)
+        engines = self.engines if settings == self.engines.settings else Engines(settings)
+        return "|".join(
+            one.metric.signature(engines) if isinstance(one, Scored) else one.signature
+            for one in self.groups
+        )
+
+    @property
+    def covariates(self) -> list[int]:
+        """The places of features that are no signals."""
+        return [i for i, f in enumerate(self.features) if f.source != Odes.name]
+
+    def signals(self, raw: Floats) -> Floats:
+        """Return the columns of odes."""
+        return raw[:, self._odes]
+
+    def __call__(
+        self, dialogues: Sequence[Sequence[TurnPair]], watch: Watch = ignore
+    ) -> list[Floats]:
+        """Return the raw features of each dialogue, a row per pair."""
+        pairs = [pair for dialogue in dialogues for pair in dialogue]
+        scores = {
+            column: values
+            for side in self.scorers
+            for column, values in self._scores(side, pairs, watch).items()
+        }
+        parts = [
+            np.stack([scores[feature.name] for feature in group.features], axis=1)
+            if isinstance(group, Scored)
+            else group.measure(pairs)
+            for group in self.groups
+        ]
+        whole = np.concatenate(parts, axis=1)
+        ends = np.cumsum([len(dialogue) for dialogue in dialogues])
+        return np.split(whole, ends)[:-1]
+
+    def _scores(self, side: Side, pairs: Sequence[TurnPair], watch: Watch) -> dict[str, Floats]:
+        """One value per pair in each column, nan where that side says nothing."""
+        scorer = self.scorers[side]
+        present = [(i, one) for i, pair in enumerate(pairs) if (one := getattr(pair, side))]
+        batches, done = [], 0
+        for batch in scorer.batches(one for _, one in present):
+            batches.append(batch)
+            done += len(batch)
+            task = f"measuring {', '.join(scorer.plan.metrics)}"
+            watch(Progress(task, done, len(present), "turns"))
+        joined = Batch.joined(scorer.plan, batches)
+        found = {}
+        for column in scorer.plan.columns:
+            found[column] = np.full(len(pairs), np.nan, dtype=np.float32)
+            found[column][[i for i, _ in present]] = joined.values(column)
+        return found
+
+    def measured(self, dialogues: Sequence[RatedDialogue], watch: Watch = ignore) -> MeasuredLog:
+        """Return rated dialogues with their features, measured once for all that needs them."""
+        return MeasuredLog(
+            tuple(dialogues), tuple(self([one.pairs for one in dialogues], watch)), self
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredLog:
+    """Rated dialogues, and the raw features of each, a row per pair."""
+
+    dialogues: tuple[RatedDialogue, ...]
+    raw: tuple[Floats, ...]
+    extractor: Extractor
+
+    @property
+    def ratings(self) -> NDArray[np.float64]:
+        """The users' ratings, nan where a dialogue has none."""
+        given = [np.nan if one.rating is None else one.rating for one in self.dialogues]
+        return np.array(given, dtype=np.float64)
 
 
 def _hash(package: str, *path: str) -> str:
-    """Of a file that comes with a package and decides values."""
+    """The digest of a file that comes with a package and decides values."""
     return hashlib.sha256(files(package).joinpath(*path).read_bytes()).hexdigest()

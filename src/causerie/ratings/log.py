@@ -1,7 +1,8 @@
-"""Rated logs: dialogues with a user's rating each, read and checked."""
+"""Rated logs: dialogues with a user's rating each, read, checked and on one scale, 1 to 5."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +14,12 @@ from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.io import Rejected, read
 from causerie.ratings.pairs import TurnPair, turn_pairs
-from causerie.ratings.scale import to_scale
 
+LOWEST, HIGHEST = 1.0, 5.0
+LOW = 3.0
+"""A rating below it is low."""
 LEAST_PAIRS = 3
-"""As in the paper; `ReadOptions.least_pairs` says otherwise."""
+"""The paper's limit; `ReadOptions.least_pairs` says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +29,7 @@ class RatedDialogue:
     dialogue: Dialogue
     pairs: tuple[TurnPair, ...]
     rating: float | None
-    """On the scale from 1 to 5."""
+    """The rating from 1 to 5."""
     day: date | None
     bot: str | None
     user: str | None = None
@@ -38,7 +41,7 @@ class ReadOptions:
     """What a log means, and what of it is wanted."""
 
     scale: tuple[float, float] | None = None
-    """Of the ratings; None: what each record says in `rating_scale`, or 1 to 5."""
+    """Lowest and highest rating; None: what each record says in `rating_scale`, or 1 to 5."""
     system: str | None = None
     """The speaker who is the system, where neither roles nor names tell."""
     least_pairs: int = LEAST_PAIRS
@@ -93,7 +96,7 @@ class Skipped:
 def usable(
     paths: Sequence[str | Path], options: ReadOptions, skipped: Skipped
 ) -> Iterator[RatedDialogue]:
-    """The same as they are read, for logs of any length; the others are counted in `skipped`."""
+    """Yield them as they are read, for logs of any length; the others are counted in `skipped`."""
     found = False
     for path in paths:
         for record in read(path):
@@ -171,3 +174,22 @@ def _scale(dialogue: Dialogue, options: ReadOptions) -> tuple[float, float]:
         case [int() | float() as low, int() | float() as high]:
             return float(low), float(high)
     raise CauserieError(f"rating_scale is [low, high], not {given!r:.40}")
+
+
+def to_scale(rating: float, scale: tuple[float, float]) -> float:
+    """A rating mapped linearly from its own scale to 1..5; refused if it is outside its scale."""
+    low, high = scale
+    if not -math.inf < low < high < math.inf:
+        raise CauserieError(f"a scale goes from low to high, not from {low:g} to {high:g}")
+    if not low <= rating <= high:
+        raise CauserieError(f"rating {rating:g} is outside its scale, {low:g} to {high:g}")
+    return LOWEST + (HIGHEST - LOWEST) * (rating - low) / (high - low)
+
+
+def is_low(rating: float) -> bool:
+    return rating < LOW
+
+
+def five_class(rating: float) -> int:
+    """1 to 5, rounded half up: 4.5 is in class 5, 3.4 in class 3."""
+    return int(min(HIGHEST, max(LOWEST, math.floor(rating + 0.5))))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -16,22 +17,22 @@ from torch import Tensor
 
 from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
-from causerie.ratings.examples import Example
-from causerie.ratings.fitting import Fitting, check_examples, check_treatments
+from causerie.ratings.examples import Example, check_examples, check_treatments
+from causerie.ratings.log import five_class, is_low
 from causerie.ratings.networks import (
     Batch,
     Body,
+    Fitting,
     Outcomes,
-    Read,
     Recurrent,
     Summarised,
+    Target,
+    TextBody,
     factual,
 )
-from causerie.ratings.scale import five_class, is_low
-from causerie.ratings.targets import Target
 from causerie.training.config import LoopConfig
-from causerie.training.loop import fit as run_loop
 from causerie.training.encoders import FixedVectors, LearnedVectors
+from causerie.training.loop import fit as run_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +48,9 @@ class ModelConfig:
     """How models are built and fitted."""
 
     width: int = 32
-    """Of the representation of a dialogue."""
+    """Width of the representation of a dialogue."""
     head: int = 16
-    """Of the hidden layer of a head."""
+    """Width of the hidden layer of a head."""
     dropout: float = 0.2
     wasserstein: float = 0.1
     """Weight of the distance between treatments (λ); the paper's is 1."""
@@ -90,7 +91,7 @@ class RatingModel(ABC):
         """Predictions under every treatment: (examples, heads)."""
 
     def predict(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        """Under the treatment that each had."""
+        """Predict each under the treatment that it had."""
         outcomes = self.outcomes(examples)
         had = [one.treatment if self.heads > 1 else 0 for one in examples]
         found: NDArray[np.float64] = outcomes[np.arange(len(examples)), had]
@@ -159,7 +160,8 @@ class Length(RatingModel):
             cost.backward()  # type: ignore[no-untyped-call]
             return cost
 
-        optimizer.step(error)  # type: ignore[no-untyped-call]
+        with one_thread():
+            optimizer.step(error)  # type: ignore[no-untyped-call]
         self._line = line.detach()
 
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
@@ -179,17 +181,35 @@ class Length(RatingModel):
         self._line = tensors["line"].double()
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread meanwhile.
+
+    Networks as small as these have nothing to share out: where cores are busy, waiting for
+    other threads takes several times as long as the computing.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Neural(RatingModel):
     """A model with a network, fitted in the training room's loop."""
 
     network: Outcomes
+    device: torch.device = torch.device("cpu")
+    """Where the network is: a small one is quickest on the CPU."""
 
     def __init__(self, target: Target, config: ModelConfig, features: int) -> None:
         super().__init__(target, config)
         self.features = features
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.network = Outcomes(self.body(), self.heads, config.head, target.outputs).eval()
+            network = Outcomes(self.body(), self.heads, config.head, target.outputs)
+        self.network = network.to(self.device).eval()
 
     @abstractmethod
     def body(self) -> Body:
@@ -223,12 +243,16 @@ class Neural(RatingModel):
             patience=config.patience,
             seed=config.seed,
         )
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, self.threads():
             run_loop(task, loop, Path(folder))
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Return a context with as many threads as it is fitted with."""
+        return one_thread()
 
     def error(self, examples: Sequence[Example]) -> float:
         """What its predictions of rated examples cost on average."""
-        batch = Batch.of(examples)
+        batch = Batch.of(examples, self.device)
         self.network.eval()
         with torch.inference_mode():
             _, outcomes = self.network(batch)
@@ -239,9 +263,10 @@ class Neural(RatingModel):
         self.network.eval()
         with torch.inference_mode():
             for start in range(0, len(examples), AT_ONCE):
-                _, outcomes = self.network(Batch.of(examples[start : start + AT_ONCE]))
+                some = examples[start : start + AT_ONCE]
+                _, outcomes = self.network(Batch.of(some, self.device))
                 under = [self.target.prediction(outcomes[:, t]) for t in range(self.heads)]
-                parts.append(torch.stack(under, dim=1).double().numpy())
+                parts.append(torch.stack(under, dim=1).double().cpu().numpy())
         return np.concatenate(parts)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -309,19 +334,22 @@ class Transformer(Neural):
     def __init__(
         self, target: Target, config: ModelConfig, features: int, engines: Engines
     ) -> None:
-        self._engines = engines
+        frozen = config.tuning == "frozen"
+        self._encoder = engines.encoder if frozen else engines.new_encoder()
+        self.device = self._encoder.device
         super().__init__(target, config, features)
 
     def body(self) -> Body:
-        config = self.config
+        encoder, config = self._encoder, self.config
+        shape = encoder.dimension, config.width, config.dropout
         if config.tuning == "frozen":
-            encoder = self._engines.encoder
-            fixed = FixedVectors(encoder, encoder.pooling)
-            return Read(fixed, encoder.dimension, config.width, config.dropout)
-        encoder = self._engines.new_encoder()
+            return TextBody(FixedVectors(encoder, encoder.pooling), *shape)
         encoder.model = Tuning(config.tuning).prepare(encoder.model)
-        vectors = LearnedVectors(encoder, encoder.pooling)
-        return Read(vectors, encoder.dimension, config.width, config.dropout, encoder.model)
+        return TextBody(LearnedVectors(encoder, encoder.pooling), *shape, encoder.model)
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Leave them as they are: the encoder is no small network."""
+        return nullcontext()
 
 
 _PLAIN: dict[str, Callable[[Target, ModelConfig, int], RatingModel]] = {

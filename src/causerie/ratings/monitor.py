@@ -9,10 +9,10 @@ import numpy as np
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
+from causerie.ratings.examples import signals_in
 from causerie.ratings.features import Floats
 from causerie.ratings.pairs import TurnPair, turn_pairs
 from causerie.ratings.predictor import RatingPredictor
-from causerie.ratings.treatments import signals_in
 
 LIMIT = 0.5
 """A probability of a low rating above it is an alarm."""
@@ -25,14 +25,14 @@ class Reading:
     turn: int
     """0-based number of the turn."""
     rating: float
-    """As the conversation would be rated if it ended here."""
+    """What the conversation would be rated if it ended here."""
     low: float
     """Probability that the final rating is low."""
     signals: tuple[str, ...]
     """That this turn fired."""
     alarm: bool
     seconds: float
-    """To measure the features of the new turn, and to predict."""
+    """How long it took to measure the new turn and to predict."""
     feature_seconds: float
 
 
@@ -57,7 +57,7 @@ class RatingMonitor:
         said = (*self._turns, turn)
         pairs = turn_pairs(Dialogue("now", said), self._system)
         self._turns.append(turn)
-        (new,) = self._predictor.preparation.raw([pairs[len(self._complete) :]])
+        (new,) = self._predictor.preparation.extractor([pairs[len(self._complete) :]])
         rows = np.concatenate([self._complete, new])
         measured = perf_counter()
         (prediction,) = self._predictor.predict_raw([pairs], [rows])
@@ -77,4 +77,4 @@ class RatingMonitor:
     def _signals(self, pair: TurnPair, row: Floats) -> tuple[str, ...]:
         if pair.response is not None:  # the user's part was told when it came
             return ()
-        return signals_in(self._predictor.preparation.signals(row))
+        return signals_in(self._predictor.preparation.extractor.signals(row))

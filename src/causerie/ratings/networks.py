@@ -1,19 +1,117 @@
-"""The networks: bodies that turn dialogues into vectors, and heads that rate them."""
+"""The networks: bodies that turn dialogues into vectors, heads that rate them, and how they learn.
+
+A target is a rating, whether it is low, or one of five classes.
+"""
 
 from __future__ import annotations
 
+import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from causerie.ratings.examples import Example
-from causerie.ratings.targets import Target
+from causerie.errors import CauserieError
+from causerie.ratings.examples import Example, stratified_batches
+from causerie.ratings.log import HIGHEST, LOW, LOWEST
+from causerie.training.corpus import EpochBatches
 from causerie.training.encoders import Vectors
+from causerie.training.loop import Task
+
+if TYPE_CHECKING:
+    from causerie.ratings.models import Neural
+
+ENCODER_RATE = 0.01
+"""Learning rate of the encoder where it is tuned, as a share of the others'."""
+
+
+class Target(ABC):
+    """What a network's outputs predict, and what a wrong prediction costs."""
+
+    name: ClassVar[str]
+    outputs: ClassVar[int]
+
+    @abstractmethod
+    def start(self, ratings: Tensor) -> Tensor:
+        """The outputs that say what is so on average, where a network starts from."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
+        """Mean over the rows."""
+
+    @abstractmethod
+    def prediction(self, outputs: Tensor) -> Tensor:
+        """One number per row."""
+
+
+class Regression(Target):
+    """The rating itself, by mean squared error."""
+
+    name = "rating"
+    outputs = 1
+
+    def start(self, ratings: Tensor) -> Tensor:
+        return ratings.mean().unsqueeze(0)
+
+    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
+        return functional.mse_loss(outputs[:, 0], ratings)
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        return outputs[:, 0].clamp(LOWEST, HIGHEST)
+
+
+class Binary(Target):
+    """The probability that the rating is low."""
+
+    name = "low"
+    outputs = 1
+
+    def start(self, ratings: Tensor) -> Tensor:
+        low = int((ratings < LOW).sum())
+        return torch.tensor([(low + 0.5) / (len(ratings) + 1)]).logit()
+
+    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
+        low = (ratings < LOW).to(outputs.dtype)
+        return functional.binary_cross_entropy_with_logits(outputs[:, 0], low)
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        return torch.sigmoid(outputs[:, 0])
+
+
+class FiveClass(Target):
+    """The likeliest class, 1 to 5."""
+
+    name = "class"
+    outputs = 5
+
+    def start(self, ratings: Tensor) -> Tensor:
+        counts = self._classes(ratings).bincount(minlength=self.outputs) + 0.5
+        return (counts / counts.sum()).log()
+
+    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, self._classes(ratings))
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        return (outputs.argmax(1) + 1).to(outputs.dtype)
+
+    def _classes(self, ratings: Tensor) -> Tensor:
+        return (ratings + 0.5).floor().clamp(LOWEST, HIGHEST).long() - 1
+
+
+TARGETS: dict[str, Target] = {one.name: one for one in (Regression(), Binary(), FiveClass())}
+
+
+def target(name: str) -> Target:
+    if name not in TARGETS:
+        raise CauserieError(f"unknown target {name!r}: use {', '.join(TARGETS)}")
+    return TARGETS[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,19 +121,21 @@ class Batch:
     features: Tensor
     """(rows, pairs, features), padded at the end."""
     lengths: Tensor
+    """Pairs of each dialogue; packing wants them on the CPU."""
     summaries: Tensor
     treatments: Tensor
     ratings: Tensor
     texts: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, examples: Sequence[Example]) -> Batch:
+    def of(cls, examples: Sequence[Example], device: torch.device | str = "cpu") -> Batch:
+        features = [torch.from_numpy(one.features) for one in examples]
         return cls(
-            pad_sequence([torch.from_numpy(one.features) for one in examples], batch_first=True),
+            pad_sequence(features, batch_first=True).to(device),
             torch.tensor([one.pairs for one in examples]),
-            torch.from_numpy(np.stack([one.summary for one in examples])),
-            torch.tensor([one.treatment for one in examples]),
-            torch.tensor([one.rating for one in examples], dtype=torch.float32),
+            torch.from_numpy(np.stack([one.summary for one in examples])).to(device),
+            torch.tensor([one.treatment for one in examples], device=device),
+            torch.tensor([one.rating for one in examples], dtype=torch.float32, device=device),
             tuple(one.texts for one in examples),
         )
 
@@ -44,7 +144,7 @@ class Body(nn.Module):
     """Turns a batch of dialogues into vectors."""
 
     width: int
-    """Of the vectors."""
+    """Width of the vectors."""
 
 
 class Summarised(Body):
@@ -80,7 +180,7 @@ class Recurrent(Body):
         return hidden
 
 
-class Read(Body):
+class TextBody(Body):
     """The end-to-end transformer: the text, as far as it fits the encoder's window."""
 
     def __init__(
@@ -99,7 +199,8 @@ class Read(Body):
         self.layers = nn.Sequential(nn.Linear(dimension, width), nn.ReLU(), nn.Dropout(dropout))
 
     def forward(self, batch: Batch) -> Tensor:
-        hidden: Tensor = self.layers(self._vectors([(texts,) for texts in batch.texts]))
+        vectors = self._vectors([(texts,) for texts in batch.texts])
+        hidden: Tensor = self.layers(vectors.to(next(self.layers.parameters())))
         return hidden
 
 
@@ -130,7 +231,7 @@ def factual(outcomes: Tensor, treatments: Tensor) -> Tensor:
     """Each row's outcome under the treatment that it had."""
     if outcomes.shape[1] == 1:
         return outcomes[:, 0]
-    return outcomes[torch.arange(len(outcomes)), treatments]
+    return outcomes[torch.arange(len(outcomes), device=outcomes.device), treatments]
 
 
 def loss(phi: Tensor, outcomes: Tensor, batch: Batch, target: Target, weight: float) -> Tensor:
@@ -156,6 +257,34 @@ def wasserstein(a: Tensor, b: Tensor) -> Tensor:
     import ot
 
     cost = torch.cdist(a.double(), b.double())
-    weights = [torch.full((len(x),), 1 / len(x), dtype=cost.dtype) for x in (a, b)]
+    weights = [cost.new_full((len(x),), 1 / len(x)) for x in (a, b)]
     distance: Tensor = ot.emd2(*weights, cost)
     return distance.to(a.dtype)
+
+
+class Fitting(Task):
+    """Eq. 5 on batches in which every treatment is present."""
+
+    def __init__(self, model: Neural, train: Sequence[Example], held: Sequence[Example]) -> None:
+        self.model, self.module = model, model.network
+        self._train, self._held = train, held
+        self.batches = EpochBatches(len(train) // model.config.batch, 1, self._drawn)
+
+    def _drawn(self, epoch: int) -> list[list[Example]]:
+        rng = random.Random(f"{self.model.config.seed}/{epoch}")
+        return stratified_batches(self._train, len(self.batches), rng)
+
+    def rate(self, name: str) -> float:
+        return ENCODER_RATE if name.startswith("body.encoder.") else 1.0
+
+    def batch(self, index: int) -> Batch:
+        (examples,) = self.batches[index]
+        return Batch.of(examples, self.model.device)
+
+    def loss(self, batch: Batch) -> Tensor:
+        phi, outcomes = self.module(batch)
+        config = self.model.config
+        return loss(phi, outcomes, batch, self.model.target, config.wasserstein)
+
+    def validate(self) -> dict[str, float]:
+        return {"minus error": -self.model.error(self._held)}

@@ -1,105 +1,114 @@
-"""A dialogue as turn pairs: what the user says, and what the system answers."""
+"""A dialogue as ratings see it: what one side says in a row is one turn, and turns are pairs.
+
+Everything that ratings measure of a dialogue, by a metric or otherwise, is measured on what
+`paired` makes of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import fmean
 
 from causerie.dialogue import Dialogue, Exchange, Role, Turn
 from causerie.errors import CauserieError
-from causerie.io.records import ROLES
+
+
+def paired(dialogue: Dialogue, system: str | None = None) -> Dialogue:
+    """Return the dialogue with consecutive turns of one side joined, so that sides alternate.
+
+    `system` names the speaker who is the system, where neither roles nor names tell. Every turn
+    has its role then. A joined turn has the texts of its parts, all their references, and the
+    mean of each of their numbers.
+    """
+    runs = groupby(dialogue.turns, key=lambda turn: _role(dialogue, turn, system))
+    return replace(dialogue, turns=tuple(_joined(list(run), role) for role, run in runs))
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPair:
-    """A user's utterance and the response to it; either may be missing at an end."""
+    """A user's turn and the response to it; either may be missing at an end."""
 
-    user: str | None
-    before: str | None
-    """What the system said right before the user."""
+    said: Exchange | None
+    """The user's turn with all that was said before it, in the paired dialogue."""
     response: Exchange | None
-    """The response with all that was said before it; of several turns in a row, the last."""
-    columns: Mapping[str, float] = field(default_factory=dict)
-    """The numbers that the caller gave for these turns, averaged over those of a side.
+    """The system's, likewise."""
 
-    `user.asr` and `system.asr` are those of a side; `asr` is there if one side alone has it.
-    """
-    opening: str = ""
-    """What the system said in its turns right before the response."""
+    @property
+    def user(self) -> str | None:
+        """What the user says; None if nothing."""
+        return (self.said.response.text or None) if self.said else None
+
+    @property
+    def before(self) -> str | None:
+        """What the system said right before the user."""
+        return self.said.last(1)[0].text if self.said and self.said.turn else None
 
     @property
     def answer(self) -> str:
-        """All that the system said back; empty if nothing."""
-        response = self.response.response.text if self.response else ""
-        return f"{self.opening} {response}".strip()
+        """What the system says back; empty if nothing."""
+        return self.response.response.text if self.response else ""
+
+    @property
+    def text(self) -> str:
+        """What both say."""
+        return " ".join(text for text in (self.user, self.answer) if text)
+
+    @property
+    def columns(self) -> dict[str, float]:
+        """The numbers that the caller gave for the turns.
+
+        `user.asr` and `system.asr` are those of a side; `asr` is there if one side alone has it.
+        """
+        sides = {
+            role: one.response.features if one else {}
+            for role, one in (("user", self.said), ("system", self.response))
+        }
+        found = {f"{role}.{name}": v for role, side in sides.items() for name, v in side.items()}
+        user, system = sides.values()
+        alone = user.keys() ^ system.keys()
+        return {**found, **{n: v for n, v in {**user, **system}.items() if n in alone}}
 
 
 def turn_pairs(dialogue: Dialogue, system: str | None = None) -> tuple[TurnPair, ...]:
-    """The pairs of a dialogue in order; several turns of one side in a row count as one.
-
-    `system` names the speaker who is the system, where neither roles nor names tell.
-    """
-    runs = [
-        (role, [index for index, _ in run])
-        for role, run in groupby(
-            enumerate(dialogue.turns), key=lambda numbered: role_of(numbered[1], system)
-        )
-    ]
-    pairs: list[TurnPair] = []
-    place = 0
-    while place < len(runs):
-        role, indices = runs[place]
-        following = runs[place + 1][1] if place + 1 < len(runs) else []
-        users, systems = (indices, following) if role == "user" else ([], indices)
-        earlier = runs[place - 1][1] if users and place else []
-        pairs.append(
-            TurnPair(
-                _text(dialogue, users) or None,
-                _text(dialogue, earlier) if earlier else None,
-                Exchange(dialogue, systems[-1]) if systems else None,
-                _columns(
-                    [dialogue.turns[index].features for index in users],
-                    [dialogue.turns[index].features for index in systems],
-                ),
-                _text(dialogue, systems[:-1]),
-            )
-        )
-        place += 2 if users and systems else 1
+    """Return the pairs of a dialogue in order; `system` is as in `paired`."""
+    talk = paired(dialogue, system)
+    pairs = []
+    for index, turn in enumerate(talk.turns):
+        if turn.role == "user":
+            answered = index + 1 < len(talk.turns)
+            response = Exchange(talk, index + 1) if answered else None
+            pairs.append(TurnPair(Exchange(talk, index), response))
+        elif index == 0:
+            pairs.append(TurnPair(None, Exchange(talk, index)))
     return tuple(pairs)
 
 
-def _text(dialogue: Dialogue, turns: Sequence[int]) -> str:
-    return " ".join(dialogue.turns[index].text for index in turns)
-
-
-def _columns(
-    user: Sequence[Mapping[str, float]], system: Sequence[Mapping[str, float]]
-) -> dict[str, float]:
-    sides = [_averages(user), _averages(system)]
-    found = {
-        f"{role}.{name}": value
-        for role, side in zip(("user", "system"), sides, strict=True)
-        for name, value in side.items()
-    }
-    for side, other in (sides, reversed(sides)):
-        found.update({name: value for name, value in side.items() if name not in other})
-    return found
+def _joined(run: Sequence[Turn], role: Role) -> Turn:
+    first, *more = run
+    if not more:
+        return replace(first, role=role)
+    return replace(
+        first,
+        role=role,
+        text=" ".join(turn.text for turn in run if turn.text),
+        references=tuple(text for turn in run for text in turn.references),
+        features=_averages([turn.features for turn in run]),
+    )
 
 
 def _averages(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of each name, over the turns that have it."""
+    """Average each name over the turns that have it."""
     names = dict.fromkeys(name for turn in turns for name in turn)
     return {name: fmean(turn[name] for turn in turns if name in turn) for name in names}
 
 
-def role_of(turn: Turn, system: str | None) -> Role:
-    if system is not None:
-        return "system" if turn.speaker == system else "user"
-    role = turn.role or ROLES.get(turn.speaker.lower())
-    if role is not None:
-        return role
-    raise CauserieError(
-        f"speaker {turn.speaker!r} may be the user or the system: give roles, or --system SPEAKER"
-    )
+def _role(dialogue: Dialogue, turn: Turn, system: str | None) -> Role:
+    """The turn's role; a rating is of the system, so who that is may not be guessed."""
+    if turn.role is None and system is None:
+        raise CauserieError(
+            f"speaker {turn.speaker!r} may be the user or the system: "
+            "give roles, or --system SPEAKER"
+        )
+    return dialogue.role_of(turn, system)

@@ -8,26 +8,27 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from causerie.errors import CauserieError
-from causerie.metrics.odes import CLASSES
 from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.ratings.examples import Example, masked, split
-from causerie.ratings.extract import Extractor, Standard
-from causerie.ratings.features import FAST, Feature, Floats, groups_of
-from causerie.ratings.kept import Kept
+from causerie.ratings.examples import (
+    Example,
+    Standardizer,
+    Treatments,
+    masked,
+    signals_in,
+    split,
+)
+from causerie.ratings.features import Extractor, Floats, MeasuredLog
 from causerie.ratings.models import AT_ONCE, CfLstm, ModelConfig, Neural, RatingModel, build
+from causerie.ratings.networks import TARGETS
 from causerie.ratings.pairs import TurnPair
-from causerie.ratings.targets import TARGETS
-from causerie.ratings.treatments import Treatments, signals_in
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from causerie.engines import Engines
     from causerie.ratings.log import RatedDialogue
+    from causerie.scoring.store import ScoreStore
 
 NAME = "ratings"
 DEFAULT_MODEL = CfLstm.name
@@ -38,10 +39,6 @@ class FitOptions:
     """What is fitted."""
 
     model: str = DEFAULT_MODEL
-    features: tuple[str, ...] = FAST
-    """Names of groups."""
-    columns: tuple[str, ...] = ()
-    """Numbers on turns that are features."""
     treatments: Treatments = field(default_factory=Treatments)
     config: ModelConfig = field(default_factory=ModelConfig)
 
@@ -63,34 +60,36 @@ class Prediction:
 
 
 class Preparation:
-    """From turn pairs to examples, with the statistics of the fitted log."""
+    """Turns raw features into examples, with the statistics of the fitted log."""
 
-    def __init__(self, extractor: Extractor, standard: Standard, treatments: Treatments) -> None:
-        self.extractor, self.standard, self.treatments = extractor, standard, treatments
-        names = [feature.name for feature in extractor.features]
-        self._odes = [names.index(f"odes.{name}") for name in CLASSES]
+    def __init__(
+        self, extractor: Extractor, standardizer: Standardizer, treatments: Treatments
+    ) -> None:
+        self.extractor, self.standardizer, self.treatments = extractor, standardizer, treatments
 
-    def raw(self, dialogues: Sequence[Sequence[TurnPair]]) -> list[Floats]:
-        return self.extractor(dialogues)
+    @classmethod
+    def of(cls, log: MeasuredLog, rows: Iterable[int], treatments: Treatments) -> Preparation:
+        """Return the preparation with the statistics of some dialogues of a log."""
+        raw = [log.raw[index] for index in rows]
+        standardizer = Standardizer.of(log.extractor.features, raw)
+        return cls(log.extractor, standardizer, treatments)
 
     def example(
-        self, pairs: Sequence[TurnPair], raw: Floats, rating: float | None = None
+        self, pairs: Sequence[TurnPair], raw: Floats, rating: float = float("nan")
     ) -> Example:
         return Example(
-            self.standard(raw),
-            self.treatments.of_pairs(self.signals(raw)),
-            tuple(text_of(pair) for pair in pairs),
-            float("nan") if rating is None else rating,
+            self.standardizer(raw),
+            self.treatments.of_pairs(self.extractor.signals(raw)),
+            tuple(pair.text for pair in pairs),
+            rating,
         )
 
-    def signals(self, raw: Floats) -> Floats:
-        """The columns of odes."""
-        return raw[:, self._odes]
-
-    @property
-    def covariates(self) -> list[int]:
-        """Features that are no signals."""
-        return [i for i, f in enumerate(self.extractor.features) if f.source != "odes"]
+    def examples(self, log: MeasuredLog) -> list[Example]:
+        """Return all dialogues of a log as examples."""
+        return [
+            self.example(one.pairs, raw, rating)
+            for one, raw, rating in zip(log.dialogues, log.raw, log.ratings.tolist(), strict=True)
+        ]
 
 
 class RatingPredictor:
@@ -102,14 +101,13 @@ class RatingPredictor:
         self.preparation, self.models, self.options = preparation, models, options
 
     def predict(self, dialogues: Sequence[Sequence[TurnPair]]) -> list[Prediction]:
-        """Of each dialogue, given as turn pairs."""
-        raw = self.preparation.raw(dialogues)
-        return self.predict_raw(dialogues, raw)
+        """Predict the rating of each dialogue, given as turn pairs."""
+        return self.predict_raw(dialogues, self.preparation.extractor(dialogues))
 
     def predict_raw(
         self, dialogues: Sequence[Sequence[TurnPair]], raw: Sequence[Floats]
     ) -> list[Prediction]:
-        """The same where features have been measured."""
+        """Predict where features have been measured."""
         examples = [
             self.preparation.example(pairs, rows)
             for pairs, rows in zip(dialogues, raw, strict=True)
@@ -125,7 +123,7 @@ class RatingPredictor:
                 int(five[i]),
                 one.treatment,
                 tuple(under[i].tolist()) if rating.heads > 1 else (),
-                signals_in(self.preparation.signals(raw[i])),
+                signals_in(self.preparation.extractor.signals(raw[i])),
             )
             for i, one in enumerate(examples)
         ]
@@ -133,7 +131,7 @@ class RatingPredictor:
     def predict_log(
         self, dialogues: Iterable[RatedDialogue]
     ) -> Iterator[tuple[RatedDialogue, Prediction]]:
-        """Of each dialogue of a log of any length, some of them in memory at a time."""
+        """Predict a log of any length, with some dialogues in memory at a time."""
         rest = iter(dialogues)
         while some := list(islice(rest, AT_ONCE)):
             yield from zip(some, self.predict([one.pairs for one in some]), strict=True)
@@ -154,11 +152,10 @@ class RatingPredictor:
                 f"the {len(known)} known groups of signals come first, with no signal more, and "
                 "new ones after them: give such treatments, or fit anew"
             )
-        extractor, standard = self.preparation.extractor, self.preparation.standard
-        preparation = Preparation(extractor, standard, treatments)
-        raw = preparation.raw([one.pairs for one in dialogues])
+        extractor, standardizer = self.preparation.extractor, self.preparation.standardizer
+        preparation = Preparation(extractor, standardizer, treatments)
         seed = self.options.config.seed
-        train, held = split(examples_of(preparation, dialogues, raw), seed)
+        train, held = split(preparation.examples(extractor.measured(dialogues)), seed)
         models: dict[str, RatingModel] = {}
         for name, model in self.models.items():
             if not isinstance(model, CfLstm):
@@ -169,17 +166,20 @@ class RatingPredictor:
         return RatingPredictor(preparation, models, replace(self.options, treatments=treatments))
 
     def artifact(self, card: str, licence: str) -> Artifact:
-        """All of it, to be saved."""
-        options, standard = self.options, self.preparation.standard
-        signature = self.preparation.extractor.signature
+        """Return all of it, to be saved."""
+        options, preparation = self.options, self.preparation
+        extractor, standardizer = preparation.extractor, preparation.standardizer
         return Artifact(
             metric=NAME,
             backbone="features",
-            backbone_sha256=hashlib.sha256(signature.encode()).hexdigest(),
+            backbone_sha256=digest_of(extractor),
             options={
-                **asdict(options),
+                "model": options.model,
+                "features": list(extractor.names),
+                "columns": list(extractor.columns),
                 "treatments": [list(group) for group in options.treatments.groups],
-                "names": [feature.name for feature in self.preparation.extractor.features],
+                "config": asdict(options.config),
+                "names": [feature.name for feature in extractor.features],
             },
             network={
                 f"{name}.{key}": tensor
@@ -187,57 +187,72 @@ class RatingPredictor:
                 for key, tensor in model.tensors().items()
             },
             statistics={
-                "mean": torch.from_numpy(standard.mean),
-                "deviation": torch.from_numpy(standard.deviation),
-                "fill": torch.from_numpy(standard.fill),
+                "mean": torch.from_numpy(standardizer.mean),
+                "deviation": torch.from_numpy(standardizer.deviation),
+                "fill": torch.from_numpy(standardizer.fill),
             },
             card=card,
             licence=licence,
         )
 
     @classmethod
-    def load(cls, name: str, engines: Engines, kept: Kept | None = None) -> RatingPredictor:
-        """A shipped predictor by its name, or one by its folder."""
-        return cls.of(load_artifact(name, NAME), engines, kept)
+    def load(
+        cls,
+        name: str,
+        engines: Engines | None = None,
+        store: ScoreStore | None = None,
+        *,
+        refresh: bool = False,
+    ) -> RatingPredictor:
+        """Load a shipped predictor by its name, or one by its folder."""
+        artifact = load_artifact(name, NAME)
+        try:
+            names, columns = artifact.options["features"], artifact.options["columns"]
+        except KeyError as error:
+            raise damaged(f"of {NAME}", error) from error
+        extractor = Extractor.of(names, engines, store, columns=columns, refresh=refresh)
+        return cls.of(artifact, extractor)
 
     @classmethod
-    def of(cls, artifact: Artifact, engines: Engines, kept: Kept | None = None) -> RatingPredictor:
+    def of(cls, artifact: Artifact, extractor: Extractor) -> RatingPredictor:
+        """Return the predictor of an artifact whose features an extractor measures."""
         try:
             options = _options(artifact.options)
-            extractor = Extractor(groups_of(options.features, engines, options.columns), kept)
-            _check_same(extractor.features, artifact.options["names"])
+            if [feature.name for feature in extractor.features] != artifact.options["names"]:
+                raise ValueError("its features are others")
             numbers = [artifact.statistics[key].numpy() for key in ("mean", "deviation", "fill")]
             if any(one.shape != (len(extractor.features),) for one in numbers):
                 raise ValueError("its statistics are of other features")
-            models = new_models(options, len(extractor.features), engines)
+            models = new_models(options, extractor)
             for target, model in models.items():
                 model.load(artifact.part(target))
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise damaged(f"of {NAME}", error) from error
-        signature = hashlib.sha256(extractor.signature.encode()).hexdigest()
-        if signature != artifact.backbone_sha256:
+        if digest_of(extractor) != artifact.backbone_sha256:
             raise CauserieError(
-                "these ratings were fitted on features of other weights: fit them again with "
-                "`causerie ratings fit`, or give the --encoder and --lm of then"
+                "these ratings were fitted on features of other weights, or by another version of "
+                "causerie: fit them again with `causerie ratings fit`, or give the --encoder and "
+                "--lm of then"
             )
-        return cls(Preparation(extractor, Standard(*numbers), options.treatments), models, options)
+        preparation = Preparation(extractor, Standardizer(*numbers), options.treatments)
+        return cls(preparation, models, options)
 
 
-def text_of(pair: TurnPair) -> str:
-    """What was said in a pair."""
-    return " ".join(text for text in (pair.user, pair.answer) if text)
+def digest_of(extractor: Extractor) -> str:
+    """Return the digest of all that decides features, which a predictor is saved with."""
+    return hashlib.sha256(extractor.signature.encode()).hexdigest()
 
 
-def new_models(options: FitOptions, features: int, engines: Engines) -> dict[str, RatingModel]:
-    """One model per target, not fitted."""
+def new_models(options: FitOptions, extractor: Extractor) -> dict[str, RatingModel]:
+    """Return one model per target, not fitted."""
     return {
         name: build(
             options.model,
             target,
             options.config,
-            features=features,
+            features=len(extractor.features),
             treatments=options.treatments.count,
-            engines=engines,
+            engines=extractor.engines,
         )
         for name, target in TARGETS.items()
     }
@@ -263,54 +278,21 @@ def tune_on_prefixes(
 
 
 def fit_predictor(
-    dialogues: Sequence[RatedDialogue],
-    engines: Engines,
+    log: MeasuredLog,
     options: FitOptions | None = None,
-    kept: Kept | None = None,
     *,
     card: str = "",
     licence: str = "not stated",
 ) -> tuple[RatingPredictor, Artifact]:
     """Fit on rated dialogues; what is returned is as it will be after saving and loading."""
     options = options or FitOptions()
-    extractor = Extractor(groups_of(options.features, engines, options.columns), kept)
-    pairs = [one.pairs for one in dialogues]
-    raw = extractor(pairs)
-    standard = Standard.of(extractor.features, raw)
-    preparation = Preparation(extractor, standard, options.treatments)
-    examples = examples_of(preparation, dialogues, raw)
-    models = new_models(options, len(extractor.features), engines)
-    fit_models(models, examples, options.config.seed)
-    fitted = RatingPredictor(preparation, models, options)
-    artifact = fitted.artifact(card, licence)
-    return RatingPredictor.of(artifact, engines, kept), artifact
-
-
-def examples_of(
-    preparation: Preparation, dialogues: Sequence[RatedDialogue], raw: Sequence[Floats]
-) -> list[Example]:
-    return [
-        preparation.example(one.pairs, rows, one.rating)
-        for one, rows in zip(dialogues, raw, strict=True)
-    ]
+    preparation = Preparation.of(log, range(len(log.raw)), options.treatments)
+    models = new_models(options, log.extractor)
+    fit_models(models, preparation.examples(log), options.config.seed)
+    artifact = RatingPredictor(preparation, models, options).artifact(card, licence)
+    return RatingPredictor.of(artifact, log.extractor), artifact
 
 
 def _options(saved: Mapping[str, Any]) -> FitOptions:
     groups = tuple(tuple(group) for group in saved["treatments"])
-    return FitOptions(
-        model=saved["model"],
-        features=tuple(saved["features"]),
-        columns=tuple(saved["columns"]),
-        treatments=Treatments(groups),
-        config=ModelConfig(**saved["config"]),
-    )
-
-
-def _check_same(features: Sequence[Feature], names: Sequence[str]) -> None:
-    if [feature.name for feature in features] != list(names):
-        raise ValueError("its features are others")
-
-
-def ratings_of(dialogues: Sequence[RatedDialogue]) -> NDArray[np.float64]:
-    """nan where a dialogue has none."""
-    return np.array([np.nan if one.rating is None else one.rating for one in dialogues])
+    return FitOptions(saved["model"], Treatments(groups), ModelConfig(**saved["config"]))

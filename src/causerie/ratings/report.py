@@ -1,26 +1,25 @@
-"""What signals cost, as text and as a picture."""
+"""What was found, as text and pictures: the paper's tables 2 and 3, warnings, effects, a card."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causerie.errors import CauserieError
-from causerie.metrics.odes import SIGNALS
-from causerie.progress import Progress, Watch, ignore
-from causerie.ratings.effect import ASSUMED, Effect, doubly_robust
-from causerie.ratings.features import Floats
-from causerie.ratings.log import RatedDialogue
-from causerie.ratings.predictor import Preparation
-from causerie.ratings.refute import EXPECTED, Refutation, refute
-from causerie.ratings.study import Observed, study_of
-from causerie.ratings.treatments import fired_signals
+from causerie.ratings.effect import ASSUMED, EXPECTED, Effect, EffectReport, Refutation
+from causerie.ratings.evaluate import SEEN, Evaluation, Quality
+from causerie.ratings.models import CfLstm
+from causerie.ratings.monitor import LIMIT
+from causerie.ratings.trend import TOO_FEW
+from causerie.render.numbers import mean_and_deviation
 from causerie.render.svg import BLUE, RED, bar, label, picture
 from causerie.render.tables import Cell, Marked, Table, markdown_table
 
-ANY = "any signal"
+if TYPE_CHECKING:
+    from causerie.models.store import Identity
+    from causerie.ratings.predictor import FitOptions
+
 PAPERS = (
     "The paper's estimate is the difference between the heads of a CF-LSTM (here cross-validated). "
     "Its treatment is a function of the features that it sees, so that no two alike dialogues "
@@ -30,52 +29,119 @@ BARS = 20
 WIDTH, HEIGHT, MARGIN = 560, 220, 30
 
 
-@dataclass(frozen=True, eq=False)
-class EffectReport:
-    """Effects of all signals together and of each by itself."""
-
-    effects: dict[str, Effect]
-    too_few: dict[str, str]
-    """Signals without an effect, and why."""
-    refutations: dict[str, list[Refutation]]
-    """Of each effect."""
-
-
-def effects_of(
-    dialogues: Sequence[RatedDialogue],
-    raw: Sequence[Floats],
-    preparation: Preparation,
-    seed: int = 0,
-    watch: Watch = ignore,
-) -> EffectReport:
-    """Doubly robust effects of rated dialogues, from their raw features."""
-    observed = [_observed(one, rows, preparation) for one, rows in zip(dialogues, raw, strict=True)]
-    effects: dict[str, Effect] = {}
-    too_few: dict[str, str] = {}
-    refutations: dict[str, list[Refutation]] = {}
-    for number, name in enumerate((ANY, *SIGNALS)):
-        watch(Progress(name, number, 1 + len(SIGNALS), "signals"))
-        columns = range(len(SIGNALS)) if name == ANY else [SIGNALS.index(name)]
-        try:
-            effects[name] = doubly_robust(study_of(observed, columns), seed)
-        except CauserieError as why:
-            too_few[name] = str(why)
-            continue
-        refutations[name] = refute(observed, columns, effects[name], seed)
-    return EffectReport(effects, too_few, refutations)
+def evaluation_tables(found: Evaluation) -> list[Table]:
+    """Return the paper's table 2, early warnings, and its table 3 if there is a CF-LSTM of two."""
+    rows: list[list[Cell]] = [
+        [
+            model,
+            _within([run.correlations.individual for run in runs]),
+            _within([run.correlations.daily for run in runs]),
+            _within([run.correlations.weekly for run in runs]),
+            mean_and_deviation([run.binary for run in runs], percent=True),
+            mean_and_deviation([run.five for run in runs], percent=True),
+        ]
+        for model, runs in found.models.items()
+    ]
+    rows += [[model, why, "", "", "", ""] for model, why in found.failed.items()]
+    models = Table(["model", "individual", "L1d", "L7d", "binary", "5-class"], rows, "Models")
+    return [models, _warnings(found.models), *_heads(found.models.get(CfLstm.name, ()))]
 
 
-def _observed(one: RatedDialogue, raw: Floats, preparation: Preparation) -> Observed:
-    if one.rating is None:
-        raise CauserieError("effects are on ratings: leave out the dialogues without one")
-    signals = preparation.signals(raw)
-    return Observed(
-        preparation.standard(raw)[:, preparation.covariates].astype(np.float64),
-        ~np.isnan(signals[:, 0]),
-        fired_signals(signals)[:, : len(SIGNALS)],
-        one.rating,
-        one.bot,
-        one.user,
+def evaluation_markdown(name: str, found: Evaluation) -> str:
+    """Return the tables, and what they rest on; the spread is over seeds."""
+    dated = f" of {found.days:,} days" if found.days else ""
+    models, warnings, *_ = map(markdown_table, evaluation_tables(found))
+    lines = [
+        f"### {name}",
+        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; the "
+        f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
+        models,
+        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
+        warnings,
+        heads_markdown(found.models.get(CfLstm.name, ())),
+    ]
+    return "\n\n".join(lines)
+
+
+def predictor_card(
+    options: FitOptions, dialogues: int, encoder: Identity, recipe: str, licence: str, results: str
+) -> str:
+    """What a fitted predictor says of itself; `results` are those of its cross-validation."""
+    weight = f"Weight of the Wasserstein distance (λ): {options.config.wasserstein:g}\n"
+    return "\n".join(
+        [
+            f"# ratings\n\n{options.model} on {dialogues:,} rated dialogues.\n",
+            f"Licence of the data: {licence}\n\n```\n{recipe}\n```\n",
+            f"Encoder: {encoder.label}, SHA-256 {encoder.sha256}\n",
+            *([weight] if options.model == CfLstm.name else []),
+            results,
+            "Ratings of other users and bots may differ: evaluate before trusting.\n",
+        ]
+    )
+
+
+def heads_markdown(runs: Sequence[Quality]) -> str:
+    """Return the paper's estimate of the effect, and its table 3, or nothing."""
+    heads = [run.heads for run in runs if run.heads]
+    effect, happened, gap = (
+        mean_and_deviation([getattr(one, field) for one in heads])
+        for field in ("effect", "factual_error", "counterfactual_gap")
+    )
+    return "".join(
+        f"{markdown_table(table)}\n\n"
+        f"Difference of the heads (the paper's effect): {effect}; squared error of what happened "
+        f"{happened}, squared gap to what did not {gap}.\n"
+        for table in _heads(runs)
+    )
+
+
+def _heads(runs: Sequence[Quality]) -> list[Table]:
+    """Return table 3; none without a CF-LSTM of two."""
+    inverted = [run.inverted for run in runs if run.inverted]
+    if not any(run.heads for run in runs):
+        return []
+    rows = [
+        [
+            name,
+            _within([getattr(run.correlations, field) for run in runs]),
+            _within([getattr(one, field) for one in inverted]),
+        ]
+        for name, field in (("individual", "individual"), ("L1d", "daily"), ("L7d", "weekly"))
+    ]
+    return [Table(["cf-lstm", "original treatments", "inverted"], rows, "Inverted treatments")]
+
+
+def _warnings(models: Mapping[str, Sequence[Quality]]) -> Table:
+    headings = ["model", "seen", "AUC", "Brier score"]
+    headings += ["low ones with an alarm", "others with one", "pairs ahead"]
+    rows = []
+    for model, runs in models.items():
+        for place, share in enumerate(SEEN):
+            some = [run.warnings[place] for run in runs]
+            rows.append(
+                [
+                    model,
+                    f"{share:.0%}",
+                    mean_and_deviation([one.auc for one in some]),
+                    mean_and_deviation([one.brier for one in some]),
+                    mean_and_deviation([one.caught for one in some], percent=True),
+                    mean_and_deviation([one.false for one in some], percent=True),
+                    mean_and_deviation([one.ahead for one in some]),
+                ]
+            )
+    return Table(headings, rows, "Early warnings")
+
+
+def _within(runs: Sequence[Sequence[float | None]]) -> str:
+    """The mean over folds, and its spread over seeds; folds without a number are counted."""
+    folds = [value for run in runs for value in run]
+    if all(value is None for value in folds):
+        return TOO_FEW
+    known = [[value for value in run if value is not None and np.isfinite(value)] for run in runs]
+    dropped = len(folds) - sum(map(len, known))
+    text = mean_and_deviation([float(np.mean(run)) for run in known if run])
+    return (
+        f"{text} ({dropped} of {len(folds)} folds left out)" if 0 < dropped < len(folds) else text
     )
 
 

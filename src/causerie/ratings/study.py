@@ -48,9 +48,9 @@ class Study:
     covariates: Array
     """(rows, covariates)"""
     treated: NDArray[np.bool_]
-    """In one row of a dialogue at most: its first signal."""
+    """Whether the signal fires: in one row of a dialogue at most, its first signal."""
     ratings: Array
-    """Of the dialogue."""
+    """The rating of the dialogue."""
     dialogue: NDArray[np.int64]
     unit: NDArray[np.int64]
     """Rows of one are not independent: those of a user, or of a dialogue whose user is unknown."""

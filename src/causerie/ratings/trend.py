@@ -23,7 +23,7 @@ NO_VARIATION = "the same every day"
 WIDTH, HEIGHT, MARGIN = 720, 260, 40
 
 Averages: TypeAlias = tuple[float, float, float]
-"""Of ratings, of predictions, and of predictions of rated dialogues; nan if unknown."""
+"""Averages of ratings, predictions, and predictions of rated dialogues; nan if unknown."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Day:
 @dataclass(frozen=True)
 class Trend:
     days: tuple[Day, ...]
-    """In order; days without a dialogue are not there."""
+    """Days in order, those without a dialogue left out."""
     undated: int
     """Dialogues that have no day."""
 
@@ -61,7 +61,7 @@ class Trend:
 
     @property
     def weekly(self) -> float | None:
-        """Of the L7d."""
+        """Pearson correlation of the L7d."""
         return _correlation([(day.predicted_of_rated_week, day.rating_week) for day in self.days])
 
 
@@ -107,7 +107,7 @@ def figure(correlation: float | None) -> str:
 
 
 def _means(rows: Sequence[Averages]) -> Averages:
-    """Of each column the numbers that are known; nan if none is."""
+    """Average the known numbers of each column; nan if there is none."""
     rating, predicted, of_rated = (_mean([row[column] for row in rows]) for column in range(3))
     return rating, predicted, of_rated
 

@@ -52,14 +52,17 @@ def outside(text: str) -> str:
     return f"<bdi>{escape(text)}</bdi>"
 
 
-def column_name(name: str, *, higher_is_better: bool, sentinel: bool) -> str:
-    """Return the name of a column of scores with its direction."""
+def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> str:
+    """Return the name of a column of scores with its direction, where it has one."""
+    tag = ' <span class="tag">sentinel</span>' if sentinel else ""
+    shown = f'<span class="metric">{outside(name)}</span>'
+    if higher_is_better is None:
+        return shown + tag
     words = "higher is better" if higher_is_better else "lower is better"
     arrow = "↑" if higher_is_better else "↓"
-    tag = ' <span class="tag">sentinel</span>' if sentinel else ""
     return (
-        f'<span class="metric">{outside(name)}</span> <span class="arrow" role="img"'
-        f' title="{words}" aria-label="{words}">{arrow}</span>{tag}'
+        f'{shown} <span class="arrow" role="img" title="{words}" aria-label="{words}">{arrow}'
+        f"</span>{tag}"
     )
 
 

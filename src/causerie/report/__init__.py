@@ -1,14 +1,16 @@
-"""Scores as one self-contained HTML page: figures per system and every conversation, coloured."""
+"""Scores as figures and as one self-contained HTML page: figures per system, and conversations."""
 
-from causerie.report.gather import ColumnInfo, Rows
-from causerie.report.page import build_report, write_report
-from causerie.report.run import check_reportable, write_run_report
+from causerie.report.figures import Figures, Group, Quote
+from causerie.report.page import Page, Shown, build_report, conversation, quotable, write_report
 
 __all__ = [
-    "ColumnInfo",
-    "Rows",
+    "Figures",
+    "Group",
+    "Page",
+    "Quote",
+    "Shown",
     "build_report",
-    "check_reportable",
+    "conversation",
+    "quotable",
     "write_report",
-    "write_run_report",
 ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from causerie.render.numbers import brief
+from causerie.render.page import outside
 from causerie.render.svg import SLACK, Axis, bar, drawing, round_ends, tick, upright
-from causerie.report.distribution import Distribution, quantile
+from causerie.report.figures import Figures, quantile
 
 WIDTH = 340
 HEIGHT = 52
@@ -58,36 +58,35 @@ class BarAxis(Axis):
         return (self.first + bar / BARS_PER_STEP) * self.step
 
 
-def histograms(labels: Sequence[str], distributions: Sequence[Distribution]) -> str:
-    """Return a labelled histogram per distribution, their axis, and a remark on outliers."""
-    pooled = sorted(cell for distribution in distributions for cell in distribution.cells())
+def histograms(groups: Sequence[tuple[str, Figures]]) -> str:
+    """Return a labelled histogram per group, their axis, and a remark on outliers."""
+    pooled = sorted(cell for _, figures in groups for cell in figures.distribution())
     if not pooled:
         return '<p class="quiet">No response has this score.</p>'
     axis = BarAxis.of(pooled)
-    shares = [_shares(distribution, axis) for distribution in distributions]
+    shares = [_shares(figures, axis) for _, figures in groups]
     tallest = max(max(bars) for bars in shares)
     rows = [
-        _histogram(label, distribution, axis, bars, tallest)
-        for label, distribution, bars in zip(labels, distributions, shares, strict=True)
+        _histogram(label, figures, axis, bars, tallest)
+        for (label, figures), bars in zip(groups, shares, strict=True)
     ]
     every = 1 if axis.last - axis.first <= 5 else 2  # more labels than that would touch
     return "".join(rows) + axis.ticks(kind="ticks", every=every) + _remark(axis)
 
 
-def _shares(distribution: Distribution, axis: BarAxis) -> list[float]:
+def _shares(figures: Figures, axis: BarAxis) -> list[float]:
     bars = [0.0] * axis.bars
-    for value, count in distribution.cells():
-        bars[axis.bar_of(value)] += count / distribution.count
+    for value, count in figures.distribution():
+        bars[axis.bar_of(value)] += count / figures.scored
     return bars
 
 
 def _histogram(
-    label: str, distribution: Distribution, axis: BarAxis, bars: Sequence[float], tallest: float
+    label: str, figures: Figures, axis: BarAxis, bars: Sequence[float], tallest: float
 ) -> str:
-    if not distribution.count:
+    if not figures.scored:
         return (
-            f'<div class="legend"><bdi>{escape(label)}</bdi>'
-            '<span class="quiet">nothing scored</span></div>'
+            f'<div class="legend">{outside(label)}<span class="quiet">nothing scored</span></div>'
         )
     width = WIDTH / axis.bars
     drawn = []
@@ -96,16 +95,16 @@ def _histogram(
             height = max(1.5, share / tallest * (HEIGHT - 6))
             said = f"{tick(axis.edge(place))} to {tick(axis.edge(place + 1))}: {share:.0%}"
             drawn.append(bar(place * width + 0.5, HEIGHT - height, width - 1, height, said=said))
-    mean = axis.x(distribution.mean) if math.isfinite(distribution.mean) else 0.0
+    mean = figures.mean
+    assert mean is not None
     spoken = (
-        f"{label}: {distribution.count} scores from {brief(distribution.least)} to "
-        f"{brief(distribution.greatest)}, mean {brief(distribution.mean)}"
+        f"{label}: {figures.scored} scores from {brief(figures.low)} to "
+        f"{brief(figures.high)}, mean {brief(mean)}"
     )
     base = f'<path class="base" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>'
-    parts = [*drawn, base, upright(mean, HEIGHT, "mean")]
+    parts = [*drawn, base, upright(axis.x(mean) if math.isfinite(mean) else 0.0, HEIGHT, "mean")]
     return (
-        f'<div class="legend"><bdi>{escape(label)}</bdi>'
-        f"<span>mean {brief(distribution.mean)}</span></div>"
+        f'<div class="legend">{outside(label)}<span>mean {brief(mean)}</span></div>'
         f"{drawing(WIDTH, HEIGHT, parts, kind='bars', spoken=spoken)}"
     )
 

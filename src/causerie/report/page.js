@@ -43,9 +43,17 @@
     return ranks;
   }
 
+  // An empty response has no score but counts as the worst one.
+  const isEmpty = (turn) => turn.text.trim() === "";
+
+  function counted(turn, column) {
+    if (!turn.scores) return null;
+    const { directed, worst: least } = columns[column];
+    return turn.scores[column] === null && isEmpty(turn) && directed ? least : turn.scores[column];
+  }
+
   function meanOf(talk, column) {
-    const values = talk.turns
-      .map((turn) => (turn.scores ? turn.scores[column] : null)).filter((v) => v !== null);
+    const values = talk.turns.map((turn) => counted(turn, column)).filter((v) => v !== null);
     return values.length ? values.reduce((a, b) => a + b, 0) / values.length : null;
   }
 
@@ -55,10 +63,12 @@
     const box = make("div");
     const list = make("dl");
     columns.forEach((column, index) => {
-      const percentile = turn.percentiles ? turn.percentiles[index] : null;
+      const percentile = turn.percentiles[index];
       const worse = percentile === null ? 0 : 100 - Math.round(percentile);
       const beside = percentile === null ? "" : ` (worse than ${worse}% of human responses)`;
-      list.append(make("dt", "", column.name), make("dd", "", figure(turn.scores[index]) + beside));
+      const reason = turn.reasons[index];
+      const shown = reason ? `unscored (${reason})` : figure(turn.scores[index]) + beside;
+      list.append(make("dt", "", column.name), make("dd", "", shown));
     });
     box.append(list);
     if (turn.references.length) {
@@ -66,39 +76,47 @@
       turn.references.forEach((text) => references.append(make("li", "text", text)));
       box.append(make("h4", "", "References"), references);
     }
-    if (turn.explanation !== null) {
-      box.append(make("h4", "", "Explanation"), explanation(turn.explanation));
+    const explained = Object.entries(turn.explanation);
+    if (explained.length) {
+      box.append(make("h4", "", "Explanation"), named(explained, explanation));
     }
     return box;
   }
 
-  // The one place where an explanation is drawn: lists and nested keys and values.
-  function explanation(value) {
+  // An explanation is drawn as its metric says: a graph of topics, or lists of keys and values.
+  // Arcs are drawn over the conversation, beside the list.
+
+  const drawings = new Map(columns.map((column) => [column.name, column.drawing]));
+
+  function explanation(value, column) {
+    if (drawings.get(column) !== "graph" || !value.topics) return listed(value);
+    const { topics, edges, ...others } = value;
+    const box = make("div");
+    box.append(topicGraph({ topics, edges }), listed(others));
+    return box;
+  }
+
+  function named(entries, draw) {
+    const list = make("dl");
+    entries.forEach(([key, item]) => {
+      const entry = make("dd");
+      entry.append(draw(item, key));
+      list.append(make("dt", "", key), entry);
+    });
+    return list;
+  }
+
+  function listed(value) {
     if (Array.isArray(value)) {
       const list = make("ul");
       value.forEach((item) => {
         const entry = make("li");
-        entry.append(explanation(item));
+        entry.append(listed(item));
         list.append(entry);
       });
       return list;
     }
-    if (value !== null && typeof value === "object") {
-      const list = make("dl");
-      const graph = isTopicGraph(value);
-      if (graph) {
-        const entry = make("dd");
-        entry.append(topicGraph(value));
-        list.append(make("dt", "", "topics"), entry);
-      }
-      Object.entries(value).forEach(([key, item]) => {
-        if (graph && (key === "topics" || key === "edges")) return;
-        const entry = make("dd");
-        entry.append(explanation(item));
-        list.append(make("dt", "", key), entry);
-      });
-      return list;
-    }
+    if (value !== null && typeof value === "object") return named(Object.entries(value), listed);
     return make("span", "", typeof value === "number" ? figure(value) : String(value));
   }
 
@@ -109,11 +127,6 @@
   const SIDE = 120;
   const ACROSS = 110;
   const NAMED = 5;
-
-  function isTopicGraph({ topics, edges }) {
-    return Boolean(topics) && Array.isArray(topics.context) && Array.isArray(topics.response)
-      && Array.isArray(edges);
-  }
 
   function wayOf({ path, hops }, from, to) {
     if (!path) return `${from} … ${to} (no path)`;
@@ -152,12 +165,12 @@
         drawing.append(text);
       });
     }
-    const named = make("ul");
+    const ways = make("ul");
     [...edges]
       .sort((a, b) => b.weight - a.weight || (b.attention || 0) - (a.attention || 0))
       .slice(0, NAMED)
-      .forEach((edge) => named.append(make("li", "", way(edge))));
-    box.append(drawing, named);
+      .forEach((edge) => ways.append(make("li", "", way(edge))));
+    box.append(drawing, ways);
     return box;
   }
 
@@ -166,9 +179,8 @@
   const GUTTER = 3;
 
   function dependentsOf(turn) {
-    const found = turn.explanation !== null && typeof turn.explanation === "object"
-      ? Object.values(turn.explanation).find((e) => e && Array.isArray(e.dependents)) : null;
-    return found ? found.dependents : [];
+    return Object.entries(turn.explanation)
+      .flatMap(([column, { dependents }]) => (drawings.get(column) === "arcs" && dependents) || []);
   }
 
   // The name of its space is an address, which nothing on this page may be: asked of the parser.
@@ -228,7 +240,7 @@
     const who = make("div", "who");
     who.append(make("bdi", "", turn.speaker));
     const bubble = make("div", "bubble");
-    const text = make("p", "text", turn.text);
+    const text = isEmpty(turn) ? make("p", "quiet", "(empty)") : make("p", "text", turn.text);
     text.dir = "auto";
     bubble.append(text);
     node.append(who, bubble);
@@ -284,8 +296,9 @@
       for (const { turn, bubble, summary } of view.turns) {
         if (!turn.scores) continue;
         const value = turn.scores[column];
+        const unscored = isEmpty(turn) && columns[column].directed ? 0 : "none";
         bubble.dataset.step = value === null
-          ? "none" : Math.min(STEPS - 1, Math.floor(rank.get(value) * STEPS));
+          ? unscored : Math.min(STEPS - 1, Math.floor(rank.get(value) * STEPS));
         summary.textContent = `${name} ${figure(value)}`;
       }
     }
@@ -345,7 +358,8 @@
       }
       source.append(make("bdi", "", entry.id), `, turn ${entry.turn}`);
       const who = make("bdi", "", systems[entry.system]);
-      meta.append(make("b", "", `${name} ${figure(entry.value)}`), who, source);
+      const score = entry.value === null ? "empty" : `${name} ${figure(entry.value)}`;
+      meta.append(make("b", "", score), who, source);
       item.append(before, text, meta);
       return item;
     }));

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, get_args
 from causerie._version import __version__
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
-from causerie.metrics import load_metric, names
+from causerie.metrics import find, load_metric, names
 from causerie.metrics.base import Column, Level, Metric
 from causerie.options import changed, make, parse_assignments
 
@@ -85,14 +85,18 @@ class Plan:
         }
 
     @cached_property
+    def signatures(self) -> Mapping[str, str]:
+        """By alias, everything that decides the numbers of a metric besides the input."""
+        engines = Engines(self.settings)
+        return {
+            alias: ("" if alias == metric.name else f"{alias}=") + metric.signature(engines)
+            for alias, metric in self.metrics.items()
+        }
+
+    @cached_property
     def signature(self) -> str:
         """Everything that decides the numbers besides the input."""
-        engines = Engines(self.settings)
-        said = []
-        for alias, metric in self.metrics.items():
-            known_as = "" if alias == metric.name else f"{alias}="
-            said.append(known_as + metric.signature(engines))
-        parts = [f"causerie|{__version__}", *said]
+        parts = [f"causerie|{__version__}", *self.signatures.values()]
         if self.level != "turn":
             parts.append(f"level|{self.level}")
         if self.speaker is not None:
@@ -180,22 +184,29 @@ def metrics_by_alias(
 
 
 def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
-    if isinstance(metrics, Metric):
-        return [(None, metrics)]
     if isinstance(metrics, Mapping):
-        return list(metrics.items())
-    parts: list[MetricLike] = []
-    for one in [metrics] if isinstance(metrics, str) else metrics:
-        if isinstance(one, Metric):
-            parts.append(one)
+        given: list[tuple[str | None, MetricLike]] = list(metrics.items())
+    elif isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
+        given = [(None, metrics)]
+    else:
+        given = [(None, one) for one in metrics]
+    named: list[tuple[str | None, MetricLike]] = []
+    for alias, one in given:
+        if isinstance(one, Metric) or (alias is not None and isinstance(one, str)):
+            named.append((alias, one))
         elif isinstance(one, str):
             listed = [name.strip() for name in one.split(",") if name.strip()]
-            parts += [m for name in listed for m in (names() if name == "all" else (name,))]
+            named += [(None, m) for n in listed for m in (_all() if n == "all" else (n,))]
         else:
             raise CauserieError(
                 f"a metric is named or given as a causerie.Metric, not as {type(one).__name__}"
             )
-    return [(None, part) for part in parts]
+    return named
+
+
+def _all() -> list[str]:
+    """Every metric that can be used without options: there is no default ranker."""
+    return [name for name in names() if "ranker" not in find(name).needs]
 
 
 def _parsed(text: str) -> tuple[str, str, dict[str, Any]]:

@@ -11,17 +11,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from causerie._version import __version__
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, exchanges_of
 from causerie.engines import Cuts, Engines, counted_cuts
 from causerie.engines.cache import add_cuts
 from causerie.errors import CauserieError
 from causerie.metrics import load_metric
 from causerie.metrics.base import EMPTY, Metric, Score, Scores
+from causerie.progress import Progress, Watch, ignore
 from causerie.scoring.plan import Plan
 from causerie.scoring.store import Item, Kept, ScoreStore, digest_of
 
@@ -49,11 +50,16 @@ class Batch:
     scores: Mapping[str, tuple[Score, ...]]
     """By column, in the order of the items."""
     cuts: Mapping[str, Cuts] = field(default_factory=dict)
-    """By alias of the metric: what engines had to cut."""
+    """By alias of the metric: what engines had to cut for it now."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """By alias: how long the scores took when they were computed."""
     records: int = 0
     """How many records the items came from."""
+    without: int = 0
+    """How many of the records had nothing to score."""
+    cut_shares: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    """By alias: shares of the inputs that engines cut, summed over so many items; those of kept
+    scores, too."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -74,6 +80,11 @@ class Batch:
         """Why items of a column are unscored, and how many each time."""
         return dict(Counter(s.reason for s in self.scores[column] if s.reason is not None))
 
+    def cut_share(self, alias: str) -> float | None:
+        """Share of a metric's inputs that engines cut; None if it uses none."""
+        total, items = self.cut_shares.get(alias, (0.0, 0))
+        return total / items if items else None
+
     def all_cuts(self) -> Cuts:
         """By engine, what all metrics together had cut."""
         total: Cuts = {}
@@ -87,8 +98,12 @@ class Batch:
         parts = list(batches)
         cuts: dict[str, Cuts] = {}
         seconds: Counter[str] = Counter()
+        shares: dict[str, tuple[float, int]] = {}
         for part in parts:
             seconds.update(part.seconds)
+            for alias, (total, items) in part.cut_shares.items():
+                before = shares.get(alias, (0.0, 0))
+                shares[alias] = before[0] + total, before[1] + items
             for alias, own in part.cuts.items():
                 add_cuts(cuts.setdefault(alias, {}), own)
         return cls(
@@ -98,6 +113,8 @@ class Batch:
             cuts,
             dict(seconds),
             sum(part.records for part in parts),
+            sum(part.without for part in parts),
+            shares,
         )
 
 
@@ -118,55 +135,52 @@ class Scorer:
     ) -> None:
         if engines is not None and engines.settings != plan.settings:
             raise CauserieError("the engines were made with other settings than the plan's")
-        self.plan, self.store, self._refresh = plan, store, refresh
+        self.plan, self.store, self.refresh = plan, store, refresh
         self.engines = engines or Engines(plan.settings)
 
     def items_of(self, record: Dialogue | Exchange) -> list[Item]:
         """What is scored of a record: of a context/response row only the response."""
-        speaker = self.plan.speaker
         if self.plan.level == "dialogue":
             if isinstance(record, Exchange):
                 raise CauserieError(
                     "--level dialogue needs whole dialogues, not a context with a response"
                 )
             return [record]
-        if isinstance(record, Dialogue):
-            return list(record.exchanges(speaker))
-        return [record] if record.dialogue.is_by(record.response, speaker) else []
+        return list(exchanges_of(record, self.plan.speaker))
 
     def batches(
         self, records: Iterable[Dialogue | Exchange], *, explain: bool = False
     ) -> Iterator[Batch]:
         """Score records as they come, whole records together, in order."""
         pending: list[Item] = []
-        size, count = FIRST_BATCH, 0
+        size, count, without = FIRST_BATCH, 0, 0
         turns = characters = 0
         for record in records:
-            pending += self.items_of(record)
-            count += 1
+            found = self.items_of(record)
+            pending += found
+            count, without = count + 1, without + (not found)
             dialogue = record if isinstance(record, Dialogue) else record.dialogue
             turns += len(dialogue.turns)
             characters += sum(len(turn.text) for turn in dialogue.turns)
             # Dialogues are scored as a whole, so their turns are what counts.
             done = len(pending) if self.plan.level == "turn" else turns
             if done >= size or turns >= BATCH_TURNS or characters >= BATCH_CHARACTERS:
-                batch = self.score_items(pending, explain=explain, records=count)
+                batch = self.score_items(pending, explain=explain)
                 size = _next_size(size, sum(batch.seconds.values()))
-                yield batch
-                pending, count, turns, characters = [], 0, 0, 0
+                yield replace(batch, records=count, without=without)
+                pending, count, without, turns, characters = [], 0, 0, 0, 0
         if count:
-            yield self.score_items(pending, explain=explain, records=count)
+            batch = self.score_items(pending, explain=explain)
+            yield replace(batch, records=count, without=without)
 
-    def score_items(
-        self, items: Sequence[Item], *, explain: bool = False, records: int | None = None
-    ) -> Batch:
+    def score_items(self, items: Sequence[Item], *, explain: bool = False) -> Batch:
         """Score these exchanges, or dialogues, as one batch."""
         level = self.plan.level
         if wrong := [i for i in items if isinstance(i, Dialogue) != (level == "dialogue")]:
             raise CauserieError(
                 f"a plan of level {level} cannot score {type(wrong[0]).__name__.lower()}s"
             )
-        empty = [isinstance(i, Exchange) and not i.response.text.strip() for i in items]
+        empty = [_is_empty(item) for item in items]
         asked = [item for item, nothing in zip(items, empty, strict=True) if not nothing]
         work = _Work(self, asked, explain)
         # Token vectors first: from them the vectors of whole texts are known, too.
@@ -179,8 +193,31 @@ class Scorer:
             filled = [(EMPTY,) * len(columns) if none else next(rows) for none in empty]
             for place, column in enumerate(columns):
                 scores[column] = tuple(row[place] for row in filled)
-        count = len(items) if records is None else records
-        return Batch(self.plan, tuple(items), scores, work.cuts, work.seconds, count)
+        return Batch(
+            self.plan,
+            tuple(items),
+            scores,
+            work.cuts,
+            work.seconds,
+            len(items),
+            cut_shares=work.cut_shares,
+        )
+
+    def score_all(
+        self,
+        records: Sequence[Dialogue | Exchange],
+        *,
+        task: str = "scoring",
+        watch: Watch = ignore,
+    ) -> Batch:
+        """Score records batch by batch, each kept as it is done, and return all of them."""
+        parts, done = [], 0
+        watch(Progress(task, 0, len(records), "records"))
+        for batch in self.batches(records):
+            parts.append(batch)
+            done += batch.records
+            watch(Progress(task, done, len(records), "records"))
+        return Batch.joined(self.plan, parts)
 
     @overload
     def score(self, item: Exchange, *, explain: bool = ...) -> dict[str, Score]: ...
@@ -206,17 +243,23 @@ class Scorer:
             parts.append(plan.speaker)
         return " ".join(parts)
 
+    def missing(self, alias: str, items: Sequence[Item]) -> list[Item]:
+        """The different items whose scores would have to be computed now."""
+        by_digest = {digest_of(item): item for item in items if not _is_empty(item)}
+        if self.store is not None and self.is_kept(alias) and not self.refresh:
+            for digest in self.store.find(self.key_of(alias), by_digest, explain=False):
+                del by_digest[digest]
+        return list(by_digest.values())
+
     def expected_seconds(self, alias: str, items: Sequence[Item]) -> float | None:
         """How long the items that the store lacks will take; None if the metric never ran here."""
         if self.store is None or not self.is_kept(alias):
             return 0.0
-        by_digest = {digest_of(item): item for item in items}
-        for digest in self.store.find(self.key_of(alias), by_digest, explain=False):
-            del by_digest[digest]
-        if not by_digest:
+        missing = self.missing(alias, items)
+        if not missing:
             return 0.0
         rate = self.store.seconds_per_character(self.key_of(alias))
-        return None if rate is None else rate * sum(map(size_of, by_digest.values()))
+        return None if rate is None else rate * sum(map(size_of, missing))
 
     def is_kept(self, alias: str) -> bool:
         """Whether a metric runs networks, so that its scores are worth keeping."""
@@ -237,6 +280,7 @@ class _Work:
         self._scorer, self._items, self._explain = scorer, items, explain
         self.cuts: dict[str, Cuts] = {}
         self.seconds: dict[str, float] = {}
+        self.cut_shares: dict[str, tuple[float, int]] = {}
 
     def scored(self, alias: str) -> list[Scores]:
         """One row per item: from the store, or computed and then kept there."""
@@ -244,18 +288,19 @@ class _Work:
         metric = scorer.plan.metrics[alias]
         if store is None or not scorer.is_kept(alias):
             rows, self.seconds[alias], self.cuts[alias] = self._compute(metric, self._items)
+            share = _cut_share(self.cuts[alias])
+            if share is not None:
+                self.cut_shares[alias] = share * len(rows), len(rows)
             return rows
         key = scorer.key_of(alias)
-        known = {} if scorer._refresh else store.find(key, self._digests, self._explain)
+        known = {} if scorer.refresh else store.find(key, self._digests, self._explain)
         missing = {d: i for d, i in zip(self._digests, self._items, strict=True) if d not in known}
         if missing:
             rows, seconds, cuts = self._compute(metric, list(missing.values()))
             total = sum(map(size_of, missing.values()))
-            cut, seen = map(sum, zip(*cuts.values(), strict=True)) if cuts else (0, 0)
+            share = _cut_share(cuts)
             fresh = {
-                digest: Kept(
-                    row, size_of(i), seconds * size_of(i) / total, cut / seen if seen else None
-                )
+                digest: Kept(row, size_of(i), seconds * size_of(i) / total, share)
                 for (digest, i), row in zip(missing.items(), rows, strict=True)
             }
             store.put(key, fresh, self._explain)
@@ -263,6 +308,8 @@ class _Work:
             self.cuts[alias] = cuts
         kept = [known[digest] for digest in self._digests]
         self.seconds[alias] = sum(k.seconds for k in kept)
+        shares = [k.cut for k in kept if k.cut is not None]
+        self.cut_shares[alias] = sum(shares), len(shares)
         return [k.scores for k in kept]
 
     def _compute(self, metric: Metric, items: Sequence[Any]) -> tuple[list[Scores], float, Cuts]:
@@ -302,6 +349,16 @@ def size_of(item: Item) -> int:
     """Characters of an item: what its share of a batch's time is reckoned by."""
     turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
     return 1 + sum(len(turn.text) for turn in turns)
+
+
+def _is_empty(item: Item) -> bool:
+    return isinstance(item, Exchange) and not item.response.text.strip()
+
+
+def _cut_share(cuts: Cuts) -> float | None:
+    """Share of all inputs that were cut; None if no engine saw any."""
+    seen = sum(inputs for _, inputs in cuts.values())
+    return sum(cut for cut, _ in cuts.values()) / seen if seen else None
 
 
 def _next_size(size: int, seconds: float) -> int:

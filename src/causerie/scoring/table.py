@@ -1,137 +1,103 @@
-"""From records to rows: chunks of records go through every metric, one row per item."""
+"""Rows of scores: what a table holds about each response, or about each dialogue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Level, Metric, Score
-
-CHUNK_EXCHANGES = 1024
-"""Enough for engines to sort by length and share work; little enough to stay small in memory."""
-SLOW_CHUNK_EXCHANGES = 256
-"""With a language model, so that an interruption costs a minute and the progress bar moves."""
-CHUNK_CHARACTERS = 4_000_000
+from causerie.io.tables import KEYS
+from causerie.metrics.base import Score
+from causerie.scoring.plan import Plan
+from causerie.scoring.scorer import Batch
+from causerie.scoring.store import Item
 
 Row: TypeAlias = dict[str, Any]
+
+PERCENTILE = ".percentile"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table of scores has: which metrics, at which level, with which extra columns."""
+    """Which columns a table of a plan's scores has."""
 
-    metrics: tuple[Metric, ...]
-    level: Level = "turn"
-    speaker: str | None = None
+    plan: Plan
     percentiles: bool = False
     explain: bool = False
+    text: bool = True
+    """Whether rows hold what was said."""
 
     def __post_init__(self) -> None:
-        columns = self.score_columns
-        if twice := {c for c in columns if columns.count(c) > 1}:
+        if taken := sorted(self.plan.columns.keys() & {*KEYS, "explanation"}):
             raise CauserieError(
-                f"two metrics both give a column {min(twice)}: score them one after the other"
+                f"a table has a column {taken[0]} already: name that metric otherwise, with "
+                "ALIAS=METRIC"
             )
-        for metric in self.metrics:
-            metric.explain = self.explain
+        if self.percentiles and not any(c.calibrated for c in self.plan.columns.values()):
+            raise CauserieError(
+                f"none of {', '.join(self.plan.metrics)} has percentiles: leave --percentiles out"
+            )
 
-    @property
-    def chunk(self) -> int:
-        """How many exchanges to score at a time."""
-        slow = any("language model" in metric.needs for metric in self.metrics)
-        return SLOW_CHUNK_EXCHANGES if slow else CHUNK_EXCHANGES
-
-    @property
-    def key_types(self) -> dict[str, type]:
-        if self.level == "dialogue":
-            return {"dialogue_id": str}
-        return {"dialogue_id": str, "turn": int, "speaker": str}
-
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        return tuple(c for metric in self.metrics for c in metric.columns(self.level))
-
-    @property
-    def types(self) -> dict[str, type]:
+    @cached_property
+    def types(self) -> Mapping[str, type]:
         """Every column in order, with the type of its values."""
-        types = self.key_types
-        for metric in self.metrics:
-            for column in metric.columns(self.level):
-                types[column] = float
-                if self.percentiles and metric.calibrated:
-                    types[f"{column}.percentile"] = float
+        types: dict[str, type] = {"dialogue_id": str, "file": str, "system": str}
+        if self.plan.level == "turn":
+            types = {name: kind for name, kind in KEYS.items() if name != "text" or self.text}
+        for name, column in self.plan.columns.items():
+            types[name] = float
+            if self.percentiles and column.calibrated:
+                types[name + PERCENTILE] = float
         if self.explain:
             types["explanation"] = dict
         return types
 
-    def row(self, item: Dialogue | Exchange, scores: Sequence[Score]) -> Row:
-        """The output row of one item; `scores` in the order of `score_columns`."""
-        if isinstance(item, Exchange):
-            row: Row = {
-                "dialogue_id": item.dialogue.id,
-                "turn": item.turn,
-                "speaker": item.response.speaker,
-            }
-        else:
-            row = {"dialogue_id": item.id}
-        named = dict(zip(self.score_columns, scores, strict=True))
-        for column in self.types:
-            if column in named:
-                row[column] = named[column].value
-            elif column.endswith(".percentile"):
-                row[column] = named[column.removesuffix(".percentile")].percentile
-        if self.explain:
-            row["explanation"] = {c: e for c, score in named.items() if (e := _explain(score))}
-        return row
+    def rows(self, batch: Batch) -> Iterator[Row]:
+        """One row per item of a batch."""
+        ranked = [c for c in self.plan.columns if c + PERCENTILE in self.types]
+        for item, scores in batch.rows():
+            row = self._key(item)
+            for name, score in scores.items():
+                row[name] = score.value
+            for name in ranked:
+                row[name + PERCENTILE] = scores[name].percentile
+            if self.explain:
+                row["explanation"] = {n: e for n, s in scores.items() if (e := _explained(s))}
+            yield {name: row[name] for name in self.types}
+
+    def _key(self, item: Item) -> Row:
+        """What says which item a row is about."""
+        if isinstance(item, Dialogue):
+            return {"dialogue_id": item.id, "file": item.source, "system": item.system}
+        dialogue, response = item.dialogue, item.response
+        return {
+            "dialogue_id": dialogue.id,
+            "turn": item.turn,
+            "speaker": response.speaker,
+            "file": dialogue.source,
+            "system": dialogue.system,
+            "message": response.message,
+            "text": response.text,
+        }
 
 
-def _explain(score: Score) -> dict[str, Any]:
+def by_dialogue(batch: Batch) -> Iterator[tuple[Dialogue, dict[int, dict[str, Score]]]]:
+    """The scored turns of each conversation, whose exchanges follow each other in a batch."""
+    dialogue: Dialogue | None = None
+    scored: dict[int, dict[str, Score]] = {}
+    for item, scores in batch.rows():
+        assert isinstance(item, Exchange)
+        if dialogue is not None and item.dialogue is not dialogue:
+            yield dialogue, scored
+            scored = {}
+        dialogue = item.dialogue
+        scored[item.turn] = scores
+    if dialogue is not None:
+        yield dialogue, scored
+
+
+def _explained(score: Score) -> dict[str, Any]:
     return {"unscored": score.reason} if score.value is None else dict(score.explanation or {})
-
-
-def score_chunk(
-    records: Sequence[Dialogue | Exchange], layout: Layout
-) -> Iterator[tuple[Dialogue | Exchange, tuple[Score, ...]]]:
-    """Every item of the records (exchanges or dialogues, by level) with its scores."""
-    items: Sequence[Dialogue | Exchange]
-    if layout.level == "turn":
-        exchanges = [e for record in records for e in exchanges_of(record, layout.speaker)]
-        items, results = exchanges, [m.score_exchanges(exchanges) for m in layout.metrics]
-    else:
-        items = dialogues = [record for record in records if isinstance(record, Dialogue)]
-        if len(dialogues) < len(records):
-            raise CauserieError(
-                "a context with a response is no whole dialogue: leave --level dialogue out"
-            )
-        results = [m.score_dialogues(dialogues, layout.speaker) for m in layout.metrics]
-    for item, *scores in zip(items, *results, strict=True):
-        yield item, tuple(score for group in scores for score in group)
-
-
-def exchanges_of(record: Dialogue | Exchange, speaker: str | None) -> list[Exchange]:
-    """What is scored of a record: of a context/response row only the response."""
-    if isinstance(record, Dialogue):
-        return record.exchanges(speaker)
-    wanted = speaker is None or speaker in (record.response.speaker, record.response.role)
-    return [record] if wanted else []
-
-
-def chunks(
-    records: Iterable[Dialogue | Exchange], exchanges: int = CHUNK_EXCHANGES
-) -> Iterator[list[Dialogue | Exchange]]:
-    """Whole records, about so many exchanges at a time, fewer if their text is long."""
-    chunk: list[Dialogue | Exchange] = []
-    size = characters = 0
-    for record in records:
-        chunk.append(record)
-        dialogue = record if isinstance(record, Dialogue) else record.dialogue
-        size += len(dialogue.turns) if isinstance(record, Dialogue) else 1
-        characters += sum(len(turn.text) for turn in dialogue.turns)
-        if size >= exchanges or characters >= CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size, characters = [], 0, 0
-    if chunk:
-        yield chunk

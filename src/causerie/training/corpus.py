@@ -6,7 +6,7 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -52,6 +52,9 @@ class Corpus:
                     rejected(record)
                     continue
                 dialogue = record.dialogue if isinstance(record, Exchange) else record
+                if not all(turn.text for turn in dialogue.turns):  # silence teaches nothing
+                    said = tuple(turn for turn in dialogue.turns if turn.text)
+                    dialogue = replace(dialogue, turns=said)
                 if len(dialogue.turns) > 1:
                     dialogues.append(dialogue)
             if not dialogues:

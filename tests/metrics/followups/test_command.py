@@ -40,7 +40,8 @@ def test_score_and_explain(tiny_llama, tmp_path):
     ]
     assert [row["turn"] for row in rows] == [1, 2]
     for row in rows:
-        assert list(row) == ["dialogue_id", "turn", "speaker", *columns, "explanation"]
+        keys = ["dialogue_id", "turn", "speaker", "file", "system", "message", "text"]
+        assert list(row) == [*keys, *columns, "explanation"]
         for metric in ("fed", "cpmi"):
             # The own dimension has one side only: it is not in the mean.
             mean = sum(row[f"{metric}.{name}"] for name in names) / len(names)

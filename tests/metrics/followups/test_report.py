@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causerie.bench.units import Units
+from causerie.bench.sets.units import Units
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.render.tables import Marked
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from followups_report import Judged, change, printed, tables
@@ -115,6 +116,6 @@ def test_a_row_without_a_correlation_leaves_the_others_alone(judged):
 
 def test_the_paper_s_own_rows():
     lines = {line.title: line for line in printed()}
-    assert lines["*FED\\*, printed*"].of["interesting"] == pytest.approx(0.325)
+    assert lines[Marked("FED*, printed", "emphasis")].of["interesting"] == pytest.approx(0.325)
     means = [line.mean.value for line in lines.values()]
     assert means == pytest.approx([0.119, 0.147, 0.228, 0.236], abs=1e-3), "as the paper prints"

@@ -41,6 +41,7 @@ class CausalScore(MeanMetric):
     name: ClassVar[str] = "causalscore"
     summary: ClassVar[str] = "how strongly the context causes the response (CausalScore)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    drawing = "arcs"
     config: ClassVar[type[TrainingConfig]] = CausalScoreConfig
     learns_from: ClassVar[Source] = "annotations"
 

@@ -241,8 +241,5 @@ def _read_dimensions(path: str | None, state: tuple[int, int] | None) -> Dimensi
 
 def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
     """The turn that stands for the dialogue, with everything before it."""
-    exchanges = [
-        Exchange(dialogue, i) for i, turn in enumerate(dialogue.turns) if turn.text.strip()
-    ]
-    wanted = [e for e in exchanges if dialogue.is_by(e.response, speaker)]
-    return wanted[-1] if wanted else None
+    places = [i for i in dialogue.turns_by(speaker) if dialogue.turns[i].text.strip()]
+    return Exchange(dialogue, places[-1]) if places else None

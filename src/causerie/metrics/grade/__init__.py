@@ -36,6 +36,7 @@ class Grade(MeanMetric):
     name: ClassVar[str] = "grade"
     summary: ClassVar[str] = "how coherently the response follows, by topics too (GRADE)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    drawing = "graph"
     config: ClassVar[type[TrainingConfig]] = GradeConfig
 
     def columns(self, level: Level) -> tuple[Column, ...]:

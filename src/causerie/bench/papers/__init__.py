@@ -1,0 +1,1 @@
+"""The tables of the five papers, printed and ours."""

@@ -1,0 +1,176 @@
+"""The numbers the five papers print, as data: one JSON file a paper, cells as they stand there.
+
+A cell is written as printed: "0.294*" has a marker, "0.227±0.018" a deviation over seeds, and
+"?" could not be read with certainty in our copy of the paper.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from causerie.bench.papers.protocols import protocols
+from causerie.errors import CauserieError
+
+PAPERS = ("causalscore", "density", "grade", "cf-lstm", "cpmi")
+
+_CELL = re.compile(r"(?P<value>-?\d+(\.\d+)?)(?P<marker>[*+])?(±(?P<deviation>\d+\.\d+))?")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the numbers of a column are."""
+
+    label: str
+    statistic: str
+    """One of the protocol's statistics; "average" is the mean of the row's other cells."""
+    protocol: str | None = None
+    """How to make the same number here; None where the data is not public."""
+    unit: float = 1.0
+    """What a printed 1 stands for: 0.01 where the paper prints percent."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number."""
+
+    printed: str
+    value: float | None
+    """In natural units (a correlation lies between -1 and 1); None if it could not be read."""
+    marker: str | None
+    """What the sign behind the number means is in the table's `markers`."""
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method of a table."""
+
+    method: str
+    """As printed."""
+    metric: str | None
+    """Its name in causerie, `metric` or `metric.dimension`; None where there is none.
+
+    A metric with dimensions is compared by the one the column's protocol is about, else by
+    its `overall`.
+    """
+    cells: tuple[Cell, ...]
+    """One per column."""
+    variant: str | None = None
+    """Which ablation or training of the metric; None: the metric as it is."""
+    group: str | None = None
+    note: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the metric, where the row is not about its defaults."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows under the same columns; tables with several dimensions or sets have several."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    number: str
+    """As printed; "text" for numbers in the running text."""
+    title: str
+    blocks: tuple[Block, ...]
+    markers: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Paper:
+    name: str
+    title: str
+    differs: str
+    """One sentence on what the paper had and we do not."""
+    tables: tuple[Table, ...]
+
+    def table(self, number: str) -> Table:
+        for table in self.tables:
+            if table.number == number:
+                return table
+        known = ", ".join(table.number for table in self.tables)
+        raise CauserieError(f"{self.name} has no table {number!r} here: use one of {known}")
+
+
+@cache
+def printed_tables(paper: str) -> Paper:
+    """The printed tables of one of `PAPERS`."""
+    if paper not in PAPERS:
+        raise CauserieError(f"there is no paper {paper!r}: use one of {', '.join(PAPERS)}")
+    text = files("causerie.bench.papers").joinpath(f"{paper}.json").read_text(encoding="utf-8")
+    return parse_paper(json.loads(text))
+
+
+def parse_paper(data: Mapping[str, Any]) -> Paper:
+    """A paper's file as objects; a ValueError says where it contradicts itself."""
+    tables = tuple(_table(table, data["paper"]) for table in data["tables"])
+    return Paper(data["paper"], data["title"], data["differs"], tables)
+
+
+def _table(data: Mapping[str, Any], paper: str) -> Table:
+    where = f"{paper}, table {data['number']}"
+    markers: Mapping[str, str] = data.get("markers", {})
+    blocks = tuple(_block(block, where) for block in data["blocks"])
+    for row in (row for block in blocks for row in block.rows):
+        for cell in row.cells:
+            if cell.marker is not None and cell.marker not in markers:
+                raise ValueError(f"{where}: {row.method}: nothing says what {cell.marker!r} means")
+    return Table(data["number"], data["title"], blocks, markers, tuple(data.get("notes", ())))
+
+
+def _block(data: Mapping[str, Any], where: str) -> Block:
+    columns = tuple(Column(**column) for column in data["columns"])
+    for column in columns:
+        if column.protocol is None:
+            continue
+        if column.protocol not in protocols():
+            raise ValueError(f"{where}: there is no protocol {column.protocol!r}")
+        if column.statistic not in protocols()[column.protocol].statistics:
+            raise ValueError(f"{where}: {column.protocol!r} has no {column.statistic!r}")
+    rows = tuple(_row(row, columns, where) for row in data["rows"])
+    return Block(data["title"], columns, rows)
+
+
+def _row(data: Mapping[str, Any], columns: tuple[Column, ...], where: str) -> Row:
+    values = data["values"]
+    if len(values) != len(columns):
+        raise ValueError(
+            f"{where}: {data['method']} has {len(values)} cells for {len(columns)} columns"
+        )
+    try:
+        cells = tuple(_cell(v, c.unit) for v, c in zip(values, columns, strict=True))
+    except ValueError as error:
+        raise ValueError(f"{where}: {data['method']}: {error}") from None
+    others = {key: data.get(key) for key in ("variant", "group", "note")}
+    return Row(data["method"], data["metric"], cells, options=data.get("options", {}), **others)
+
+
+def _cell(printed: str, unit: float) -> Cell:
+    if printed == "?":
+        return Cell(printed, None, None, None)
+    match = _CELL.fullmatch(printed)
+    if match is None:
+        raise ValueError(f"{printed!r} is not a printed number")
+    deviation = match["deviation"]
+    return Cell(
+        printed,
+        _scaled(match["value"], unit),
+        match["marker"],
+        None if deviation is None else _scaled(deviation, unit),
+    )
+
+
+def _scaled(number: str, unit: float) -> float:
+    return round(float(number) * unit, 9)  # without the noise of a product of decimals

@@ -1,0 +1,65 @@
+"""`causerie cache`: the scores that are kept so that networks need not compute them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from causerie.cli.options import ScoresFile
+
+cache_app = typer.Typer(
+    help="Show or clear the scores that are kept on disk.", no_args_is_help=True
+)
+
+
+@cache_app.command()
+def info(scores: ScoresFile = None) -> None:
+    """Show where scores are kept, how much room they take, and how many there are by metric."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from causerie.cli.console import plain
+    from causerie.scoring import ScoreStore
+
+    path = _path(scores)
+    if not path.exists():
+        typer.echo(f"no scores are kept in {path}")
+        return
+    with ScoreStore(path) as store:
+        counts = store.counts()
+    size = sum(file.stat().st_size for file in _files(path))
+    typer.echo(f"{path}: {sum(counts.values()):,} items, {size / 2**20:.1f} MB")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("items", justify="right")
+    table.add_column("metric", overflow="fold")
+    for key, count in counts.items():
+        table.add_row(f"{count:,}", plain(key))
+    if counts:
+        Console().print(table)
+
+
+@cache_app.command()
+def clear(scores: ScoresFile = None) -> None:
+    """Forget all scores that are kept."""
+    from causerie.scoring import ScoreStore
+
+    path = _path(scores)
+    if not path.exists():
+        typer.echo(f"no scores are kept in {path}")
+        return
+    with ScoreStore(path) as store:
+        count = store.clear()
+    typer.echo(f"forgot {count:,} items in {path}")
+
+
+def _path(scores: Path | None) -> Path:
+    from causerie.scoring.store import default_path
+
+    return scores or default_path()
+
+
+def _files(path: Path) -> list[Path]:
+    """The file and those that SQLite keeps beside it."""
+    beside = (path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
+    return [file for file in beside if file.exists()]

@@ -1,0 +1,250 @@
+"""What is known of a column of scores, in bounded memory: mean, spread, distribution, worst.
+
+Figures of parts can be merged: the result is that of the whole. An empty response counts as the
+worst one: it leads the list of worst responses, and mean and spread take it for the worst value
+that the column can have or, where that has no bound, for the worst that was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import accumulate
+from typing import Any
+
+from causerie.metrics.base import EMPTY, Column, Score
+
+WORST = 6
+"""Responses that are kept of each column."""
+MAX_CELLS = 512
+FINEST = -40
+LARGEST = 1e280
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A response, or a dialogue, with what is needed to find and to show it."""
+
+    row: int
+    """Its place among all rows."""
+    dialogue: int
+    """The place of its conversation among all that have a row."""
+    dialogue_id: str
+    turn: int | None
+    text: str = ""
+    before: str = ""
+    """The turn it answers."""
+    value: float | None = None
+    """None if the response is empty."""
+    percentile: float | None = None
+
+
+@dataclass
+class Figures:
+    """One column of scores, seen one score after the other.
+
+    Values are counted in cells of width 2**exponent on a fixed grid. Whenever more than
+    `MAX_CELLS` of them are occupied, the exponent grows by one and neighbours merge, so few values
+    stay exact for every purpose, many are known to a fraction of their range, and the order in
+    which they come does not matter.
+    """
+
+    column: Column
+    scored: int = 0
+    mean_scored: float = 0.0
+    """Of the values that there are; `mean` counts empty responses, too."""
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+    percentiles: int = 0
+    """How many scores came with a percentile."""
+    percentile_sum: float = 0.0
+    unscored: Counter[str] = field(default_factory=Counter)
+    """Reason to number of items, empty responses among them."""
+    worst: list[Quote] = field(default_factory=list)
+    """The worst first."""
+    exponent: int = FINEST
+    cells: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def empty(self) -> int:
+        """How many responses were empty; none where neither end of the column is good."""
+        return self.unscored[str(EMPTY.reason)] if self.column.better else 0
+
+    @property
+    def items(self) -> int:
+        return self.scored + self.unscored.total()
+
+    @property
+    def worst_value(self) -> float | None:
+        """What an empty response counts as."""
+        if self.column.worst is not None or not self.scored:
+            return self.column.worst
+        return {"higher": self.low, "lower": self.high, None: None}[self.column.better]
+
+    @property
+    def mean(self) -> float | None:
+        """None if nothing is scored."""
+        counted, worst = self._counted
+        if not counted:
+            return None
+        return (self.scored * self.mean_scored + (counted - self.scored) * worst) / counted
+
+    @property
+    def spread(self) -> float | None:
+        """Sample standard deviation; None for fewer than two items."""
+        counted, worst = self._counted
+        mean = self.mean
+        if counted < 2 or mean is None:
+            return None
+        between = self.scored * (self.mean_scored - mean) ** 2
+        between += (counted - self.scored) * (worst - mean) ** 2
+        return math.sqrt((self.squares + between) / (counted - 1))
+
+    @property
+    def percentile(self) -> float | None:
+        """The mean percentile among human responses; None where there are none."""
+        counted = self.percentiles + (self.empty if self.column.calibrated else 0)
+        return self.percentile_sum / counted if counted else None
+
+    @property
+    def share_unscored(self) -> float | None:
+        return self.unscored.total() / self.items if self.items else None
+
+    def add(self, score: Score, quote: Callable[[], Quote]) -> None:
+        """Take note of one score; `quote` is asked for if the item is among the worst."""
+        value = score.value
+        if value is not None and not math.isfinite(value):
+            value, score = None, Score.unscored(f"the value is {value}")
+        if value is None:
+            self.unscored[score.reason or "no reason given"] += 1
+            if score.reason != EMPTY.reason or not self.column.better:
+                return
+        else:
+            self._add_value(value)
+            if score.percentile is not None:
+                self.percentiles += 1
+                self.percentile_sum += score.percentile
+        # Items come in order, so one that is as bad as the last of the worst comes after it.
+        if len(self.worst) < WORST or self.badness(value) < self.badness(self.worst[-1].value):
+            self.worst.append(replace(quote(), value=value, percentile=score.percentile))
+            self._keep_worst()
+
+    def merge(self, other: Figures, rows: int = 0, dialogues: int = 0) -> Figures:
+        """The figures of both, where so many rows and dialogues come before the other's."""
+        scored = self.scored + other.scored
+        share = other.scored / scored if scored else 0.0
+        delta = other.mean_scored - self.mean_scored
+        moved = [
+            replace(quote, row=quote.row + rows, dialogue=quote.dialogue + dialogues)
+            for quote in other.worst
+        ]
+        both = Figures(
+            self.column,
+            scored,
+            self.mean_scored + delta * share,
+            self.squares + other.squares + delta**2 * self.scored * share,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.percentiles + other.percentiles,
+            self.percentile_sum + other.percentile_sum,
+            self.unscored + other.unscored,
+            [*self.worst, *moved],
+            max(self.exponent, other.exponent),
+        )
+        for part in (self, other):
+            for cell, count in part.cells.items():
+                both.cells[cell >> (both.exponent - part.exponent)] += count
+        both._coarsen()
+        both._keep_worst()
+        return both
+
+    def rank(self, quote: Quote) -> tuple[float, int]:
+        """Sorts the worst first, and of equals the earlier one."""
+        return self.badness(quote.value), quote.row
+
+    def badness(self, value: float | None) -> float:
+        """Sorts values, the worst first; None is that of an empty response."""
+        return -math.inf if value is None else self.column.sign * value
+
+    def distribution(self) -> list[tuple[float, int]]:
+        """The middle of every occupied cell and its count, in order."""
+        width = 2.0**self.exponent
+        return [((cell + 0.5) * width, self.cells[cell]) for cell in sorted(self.cells)]
+
+    def to_json(self) -> dict[str, Any]:
+        ends = (self.low, self.high) if self.scored else (None, None)
+        return {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "column": asdict(self.column),
+            "low": ends[0],
+            "high": ends[1],
+            "unscored": dict(self.unscored),
+            "worst": [asdict(quote) for quote in self.worst],
+            "cells": sorted(self.cells.items()),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Figures:
+        low, high = content["low"], content["high"]
+        column = content["column"]
+        return cls(
+            **{
+                **content,
+                "column": Column(**{**column, "range": tuple(column["range"])}),
+                "low": math.inf if low is None else low,
+                "high": -math.inf if high is None else high,
+                "unscored": Counter(content["unscored"]),
+                "worst": [Quote(**quote) for quote in content["worst"]],
+                "cells": Counter(dict(content["cells"])),
+            }
+        )
+
+    @property
+    def _counted(self) -> tuple[int, float]:
+        """How many items mean and spread are of, and what the empty ones among them count as."""
+        worst = self.worst_value
+        return (self.scored, 0.0) if worst is None else (self.scored + self.empty, worst)
+
+    def _add_value(self, value: float) -> None:
+        self.scored += 1
+        difference = value - self.mean_scored
+        self.mean_scored += difference / self.scored
+        self.squares += difference * (value - self.mean_scored)
+        self.low = min(self.low, value)
+        self.high = max(self.high, value)
+        # The bound keeps the division by the finest cell width finite.
+        bounded = max(-LARGEST, min(LARGEST, value))
+        self.cells[math.floor(bounded / 2.0**self.exponent)] += 1
+        self._coarsen()
+
+    def _coarsen(self) -> None:
+        while len(self.cells) > MAX_CELLS:
+            self.exponent += 1
+            merged: Counter[int] = Counter()
+            for cell, count in self.cells.items():
+                merged[cell >> 1] += count
+            self.cells = merged
+
+    def _keep_worst(self) -> None:
+        self.worst.sort(key=self.rank)
+        del self.worst[WORST:]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The figures of one system, by column."""
+
+    label: str
+    system: str | None
+    """Its name, empty if it has none; None for all systems that have no group of their own."""
+    figures: Mapping[str, Figures]
+
+
+def quantile(cells: list[tuple[float, int]], share: float) -> float:
+    """The middle of the cell below (or in) which `share` of all values lie; cells not empty."""
+    counts = list(accumulate(count for _, count in cells))
+    return cells[bisect_left(counts, share * counts[-1])][0]

@@ -1,0 +1,70 @@
+"""Every metric gives the numbers that it gave before: a golden file of what 0.1.0 scored.
+
+`odd.jsonl` has 225 odd exchanges (one word, emoji, other scripts, markup, echoes, long texts,
+long histories, roles, references); `scores.json` what version 0.1.0 made of them and of the
+example conversations. Numbers may differ in the last digits, by how texts fall into batches.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from causerie.dialogue import Dialogue
+from causerie.engines import Engines
+from causerie.io import read
+from causerie.scoring import Batch, Plan, Scorer
+
+HERE = Path(__file__).parent
+INPUTS = {"odd": HERE / "odd.jsonl", "examples": HERE.parents[1] / "examples/conversations.jsonl"}
+CASES: list[dict[str, Any]] = json.loads((HERE / "scores.json").read_text("utf-8"))
+LIKELIHOODS = ("perplexity", "relevance", "fed", "cpmi")
+FEW = 3
+"""Dialogues of a case that language models score here; all of them were seen once."""
+
+
+def is_slow(case: dict[str, Any]) -> bool:
+    return str(case["metrics"]).startswith(LIKELIHOODS)
+
+
+@pytest.fixture(scope="module")
+def engines(default_models: object) -> Engines:
+    return Engines()
+
+
+@pytest.mark.default_models
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{c['input']}-{c['level']}-{c['metrics'][:24]}" for c in CASES]
+)
+def test_equal_to_what_was_scored_before(case: dict[str, Any], engines: Engines) -> None:
+    wanted = case["dialogues"] or list(dict.fromkeys(name for name, _ in case["rows"]))
+    if is_slow(case):
+        wanted = wanted[:FEW]
+    records = [
+        record
+        for record in read(INPUTS[case["input"]])
+        if isinstance(record, Dialogue) and record.id in wanted
+    ]
+    plan = Plan.of(case["metrics"], level=case["level"], speaker=case["speaker"])
+    batch = Batch.joined(plan, Scorer(plan, engines=engines).batches(records))
+    places = [place for place, (name, _) in enumerate(case["rows"]) if name in wanted]
+    assert len(batch) == len(places)
+    tolerance = 1e-4 if is_slow(case) else 1e-5
+    for column, expected in case["columns"].items():
+        name, percentile = column.removesuffix(".percentile"), column.endswith(".percentile")
+        scores = batch.scores[name]
+        found = [score.percentile if percentile else score.value for score in scores]
+        then = [expected[place] for place in places]
+        assert [v is None for v in found] == [v is None for v in then], column
+        # A value on the border of a quantile may fall on either side of it.
+        np.testing.assert_allclose(
+            np.array([np.nan if v is None else v for v in found], dtype=np.float64),
+            np.array([np.nan if v is None else v for v in then], dtype=np.float64),
+            rtol=tolerance,
+            atol=0.11 if percentile else tolerance,
+            err_msg=column,
+        )
