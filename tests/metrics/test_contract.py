@@ -22,6 +22,7 @@ from causerie.errors import CauserieError
 from causerie.io import Rejected, read
 from causerie.metrics import find, load_metric, names, trainable
 from causerie.metrics.base import Level, Metric, Scores, scorable
+from causerie.metrics.ranker import Ranker
 from causerie.models import Store
 from causerie.scoring.plan import Plan
 
@@ -36,8 +37,11 @@ CHANGED: dict[str, dict[str, Any]] = {
     "fed": {"average": "hypothesis", "history": 4},
 }
 """Options that are not at their defaults, for metrics that have some beside files."""
+NO_DEFAULT = ("ranker",)
+"""A metric that has to be told which network to use."""
 TRAINED = ("causalscore", "density", "grade", "odes")
-NETWORKED = [name for name in names() if find(name).needs - {"references"}]
+USABLE = [name for name in names() if name not in NO_DEFAULT]
+NETWORKED = [name for name in USABLE if find(name).needs - {"references"}]
 LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
 
@@ -129,7 +133,7 @@ def test_signatures_are_told_without_torch_and_without_weights(tmp_path: Path) -
         "from causerie.engines import Engines, Settings\n"
         "from causerie.metrics import load_metric, names\n"
         f"engines = Engines(Settings(models_dir=Path({str(tmp_path)!r}), offline=True))\n"
-        "for name in names():\n"
+        f"for name in set(names()) - {set(NO_DEFAULT)!r}:\n"
         "    print(name, load_metric(name).signature(engines))\n"
         "assert 'torch' not in sys.modules\n"
         "assert 'safetensors.torch' not in sys.modules\n"
@@ -202,7 +206,7 @@ ODD_TEXTS = st.lists(
 
 @settings(max_examples=15)
 @given(texts=ODD_TEXTS)
-@pytest.mark.parametrize("name", [name for name in names() if name not in (*TRAINED, "meteor")])
+@pytest.mark.parametrize("name", [name for name in USABLE if name not in (*TRAINED, "meteor")])
 def test_ranges_hold_whatever_is_said(name: str, tiny_engines: Engines, texts: list[str]) -> None:
     dialogue = speak(texts)
     for metric in variants(name):
@@ -214,8 +218,15 @@ def test_ranges_hold_whatever_is_said(name: str, tiny_engines: Engines, texts: l
         check_rows(metric, "dialogue", whole)
 
 
+def test_ranges_of_a_ranker_hold(tiny_ranker: Path) -> None:
+    engines, metric = Engines(Settings(device="cpu")), Ranker(model=str(tiny_ranker))
+    exchanges = [e for d in dialogues_of(ODD, 10) for e in scorable(d, "all")]
+    assert check_rows(metric, "turn", metric.score_exchanges(exchanges, engines))
+    assert str(tiny_ranker.parent) not in metric.signature(engines)
+
+
 @pytest.mark.default_models
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", USABLE)
 def test_ranges_hold_on_the_examples_and_on_odd_ones(name: str, default_models: Store) -> None:
     engines = Engines(Settings(models_dir=default_models.folder))
     count = 1 if "language model" in find(name).needs else 3
