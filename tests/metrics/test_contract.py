@@ -25,6 +25,7 @@ from causerie.metrics.base import Level, Metric, Scores, scorable
 from causerie.metrics.ranker import Ranker
 from causerie.models import Store
 from causerie.scoring.plan import Plan
+from terminal import run_causerie
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "conversations.jsonl"
 ODD = Path(__file__).parents[1] / "golden" / "odd.jsonl"
@@ -95,6 +96,14 @@ def test_every_setting_of_a_training_has_help_and_a_type_that_is_checked(name: s
         if least is not None:
             with pytest.raises(CauserieError, match=f"{one.name} is at least {least}"):
                 config(**{one.name: least - 1})
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_settings_of_a_training_are_listed(name: str) -> None:
+    done = run_causerie("metrics", name)
+    assert done.returncode == 0, done.stderr
+    for one in fields(trainable(name).config):
+        assert f"\n{one.name} " in done.stdout, one.name
 
 
 def test_what_is_trainable() -> None:
