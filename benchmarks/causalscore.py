@@ -16,7 +16,6 @@ import resource
 import sys
 import time
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.metrics.causalscore import CausalScore
@@ -49,12 +48,13 @@ def responses(turns: int, count: int, rng: random.Random) -> list[Exchange]:
     return found[:count]
 
 
-def seconds(metric: CausalScore, exchanges: list[Exchange]) -> float:
-    metric.unconditional.encoder.forget()
-    metric.conditional.encoder.forget()
+def seconds(metric: CausalScore, engines: Engines, exchanges: list[Exchange]) -> float:
+    _, classifiers = metric.restored(engines)
+    classifiers.unconditional.encoder.forget()
+    classifiers.conditional.encoder.forget()
     start = time.perf_counter()
     for place in range(0, len(exchanges), CHUNK):
-        metric.score_exchanges(exchanges[place : place + CHUNK])
+        metric.score_exchanges(exchanges[place : place + CHUNK], engines)
     return time.perf_counter() - start
 
 
@@ -69,23 +69,24 @@ def main() -> int:
     parser.add_argument("--responses", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    metric = causerie.load("causalscore", Engines(Settings()), artifact=options.artifact)
-    assert isinstance(metric, CausalScore)
+    metric, engines = CausalScore(artifact=options.artifact), Engines(Settings())
+    history = metric.restored(engines)[1].history
     lengths = {n: responses(n, options.responses, random.Random(n)) for n in (50, 200)}
     times = dict.fromkeys(lengths, float("inf"))
-    seconds(metric, lengths[50][:64])
+    seconds(metric, engines, lengths[50][:64])
     for _ in range(options.rounds):
         for turns, exchanges in lengths.items():
-            times[turns] = min(times[turns], seconds(metric, exchanges))
-    found = [len(graph.dependents) for graph in metric.graphs(lengths[50])]
-    print(f"a response depends on {sum(found) / len(found):.1f} of {metric.history} turns")
+            times[turns] = min(times[turns], seconds(metric, engines, exchanges))
+    found = [len(graph.dependents) for graph in metric.graphs(lengths[50], engines)]
+    print(f"a response depends on {sum(found) / len(found):.1f} of {history} turns")
     for turns, taken in times.items():
         print(f"after {turns} turns: {1000 * taken / options.responses:.2f} ms per response")
     ratio = times[200] / times[50]
     print(f"time at 200 turns: {ratio:.3f} times that at 50 (bar {BAR})")
     before = peak()
     for number in range(4):
-        seconds(metric, responses(200, options.responses, random.Random(f"more {number}")))
+        more = responses(200, options.responses, random.Random(f"more {number}"))
+        seconds(metric, engines, more)
     growth = peak() / before
     print(f"memory after four times as many: {growth:.3f} times (bar {MEMORY_BAR})")
     return int(ratio > BAR or growth > MEMORY_BAR)

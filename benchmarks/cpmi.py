@@ -139,8 +139,8 @@ def conversation(engine: Likelihood, seed: str, turns: int, tokens: int) -> Dial
     )
 
 
-def run(case: Case, metric: Cpmi, options: argparse.Namespace) -> bool:
-    engine = metric.engines.likelihood
+def run(case: Case, engines: Engines, options: argparse.Namespace) -> bool:
+    engine = engines.likelihood
     published, asked = Published(engine), dimensions()["turn"]
     ours, theirs = Spent(), Spent()
     differences, sizes = [], []
@@ -149,7 +149,7 @@ def run(case: Case, metric: Cpmi, options: argparse.Namespace) -> bool:
         exchanges = dialogue.exchanges() if case.every else dialogue.exchanges()[-1:]
         before = engine.tokens_computed
         with ours.clock():
-            rows = metric.score_exchanges(exchanges)
+            rows = Cpmi().score_exchanges(exchanges, engines)
         ours.tokens += engine.tokens_computed - before
         uses = list(product(range(len(exchanges)), range(len(asked))))
         theirs.tokens += sum(published.cost(exchanges[i], asked[j]) for i, j in uses)
@@ -193,15 +193,15 @@ def main() -> int:
     )
     parser.add_argument("--threads", type=int)
     options = parser.parse_args()
-    metric = Cpmi(Engines(Settings(lm=options.lm, threads=options.threads)))
-    print(metric.engines.likelihood.signature)
-    warm_up = conversation(metric.engines.likelihood, "warm-up", 2, options.tokens).exchanges()[0]
-    Published(metric.engines.likelihood).cpmi(warm_up, "Hello.")
+    engines = Engines(Settings(lm=options.lm, threads=options.threads))
+    print(engines.signature("language model"))
+    warm_up = conversation(engines.likelihood, "warm-up", 2, options.tokens).exchanges()[0]
+    Published(engines.likelihood).cpmi(warm_up, "Hello.")
     cases = (
         Case(f"every response of {options.turns} turns", options.turns, True, 20.0),
         Case("one response after 9 turns", 10, False, 10.0),
     )
-    held = [run(case, metric, options) for case in cases]
+    held = [run(case, engines, options) for case in cases]
     return 0 if all(held) else 1
 
 

@@ -15,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable
 
-import causerie
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
+from causerie.engines.encoder import EncoderInput
 from causerie.metrics.density import Density
 from causerie.metrics.density.extractor import Towers
 
@@ -55,13 +55,13 @@ def main() -> int:
     parser.add_argument("--exchanges", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
-    metric = causerie.load("density", Engines(Settings()), artifact=options.artifact)
-    assert isinstance(metric, Density)
-    read, encoder = metric.extractor, metric.extractor.encoder
+    metric, engines = Density(artifact=options.artifact), Engines(Settings())
+    _, human = metric.restored(engines)
+    read, encoder = human.extractor, human.extractor.encoder
     exchanges = dialogues(options.exchanges, random.Random(0))
     chunks = [exchanges[i : i + CHUNK] for i in range(0, len(exchanges), CHUNK)]
 
-    def inputs(chunk: list[Exchange]) -> list[causerie.engines.encoder.EncoderInput]:
+    def inputs(chunk: list[Exchange]) -> list[EncoderInput]:
         if not isinstance(read, Towers):
             return [read.input(e) for e in chunk]
         turns = (turn for e in chunk for turn in (*e.last(read.history), e.response))
@@ -75,10 +75,10 @@ def main() -> int:
     def score() -> None:
         encoder.forget()
         for chunk in chunks:
-            metric.score_exchanges(chunk)
+            metric.score_exchanges(chunk, engines)
 
     score_time, encode_time = float("inf"), float("inf")
-    metric.score_exchanges(exchanges[:64])
+    metric.score_exchanges(exchanges[:64], engines)
     for _ in range(options.rounds):
         encode_time = min(encode_time, seconds(encode))
         score_time = min(score_time, seconds(score))

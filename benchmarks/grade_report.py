@@ -21,18 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from causerie.metrics.grade.tuples import draw_tuples
 from scipy import stats
 
-import causerie
 from causerie.bench.papers.run import reproduce
-from causerie.cli.assignments import configure
 from causerie.dialogue import Exchange
 from causerie.engines import Engines, Settings
 from causerie.graph import Graph
+from causerie.metrics import load_metric
+from causerie.metrics.base import Metric
 from causerie.metrics.grade import Grade
 from causerie.metrics.grade.config import GradeConfig
-from causerie.metrics.grade.learning import accuracy, examples_of, scores_of, wins
+from causerie.metrics.grade.learning import draw_tuples, examples_of, scores_of
 from causerie.metrics.grade.scorer import Scorer
 from causerie.metrics.grade.train import (
     Materials,
@@ -41,12 +40,13 @@ from causerie.metrics.grade.train import (
     prepare,
     uncalibrated,
 )
-from causerie.metrics.trained import TrainingRun
 from causerie.models.artifact import load_artifact
 from causerie.models.hashing import sha256_of_all
 from causerie.progress import print_note
 from causerie.render.tables import Marked, Table, markdown_table
+from causerie.stats import ClusteredRatio, wins
 from causerie.training.corpus import Corpus, sample
+from causerie.training.trainable import Start, TrainingRun, configure
 
 SETTINGS = (
     "interaction=towers", "fixed=true", "dropout=0.2", "batch=64", "epochs=6",
@@ -117,22 +117,20 @@ class Report:
         return markdown_table(Table(["metric", *heads], rows)).splitlines()
 
     def _held_out(self) -> dict[str, Any]:
-        metric = self.metric()
+        config = GradeConfig(**self.metric().info.options)
         corpus = Corpus.read([self.corpus("test")])
-        tuples = draw_tuples(
-            corpus, "both", self.options.measured, self.engines.encoder, metric.scorer.config
-        )
+        tuples = draw_tuples(corpus, "both", self.options.measured, self.engines.encoder, config)
         kinds = np.array([one.kind for one in tuples])
         dialogues = np.array([one.dialogue for one in tuples])
         true = [one.exchange(one.true) for one in tuples]
         false = [one.exchange(one.false) for one in tuples]
         rows = {}
         for name in ("grade", *BASELINES):
-            chosen = metric if name == "grade" else causerie.load(name, self.engines)
-            chosen.explain = False
-            won = wins(_values(chosen, true), _values(chosen, false))
+            chosen = self.metric() if name == "grade" else load_metric(name)
+            found = (_values(chosen, side, self.engines) for side in (true, false))
+            won = wins(*found)
             rows[name] = [
-                accuracy(won[kinds == kind], dialogues[kinds == kind].tolist()).text()
+                ClusteredRatio.of(won[kinds == kind], dialogues[kinds == kind].tolist()).text()
                 for kind in ("lexical", "embedding")
             ]
         counts = {kind: int((kinds == kind).sum()) for kind in ("lexical", "embedding")}
@@ -146,9 +144,7 @@ class Report:
         return all(own > bar for own, bar in zip(shares["grade"], least, strict=True))
 
     def metric(self) -> Grade:
-        metric = causerie.load("grade", self.engines, artifact=str(self.artifact))
-        assert isinstance(metric, Grade)
-        return metric
+        return Grade(artifact=str(self.artifact))
 
     def runs(self) -> dict[str, list[dict[str, Any]]]:
         """What every training on the subset came to, by variant."""
@@ -165,14 +161,16 @@ class Report:
         return found
 
     def _run(self, files: dict[tuple[str, int], Path]) -> None:
-        start = Grade.inherited(load_artifact(self.options.init)) if self.options.init else None
-        config = configure(GradeConfig, [*self.options.settings, *SUBSET], start)
+        start = Start.load(self.options.init) if self.options.init else None
+        config = configure(Grade, [*self.options.settings, *SUBSET], start)
+        assert isinstance(config, GradeConfig)
         run = TrainingRun(
             config=config,
             data=(self.corpus("train"),),
             valid=(self.corpus("valid"),),
             folder=self.work / "grade.training",  # where the artifact's tuples are
-            init=self.options.init or None,
+            licence=LICENCE,
+            start=start,
             watch=print_note,
         )
         shared = prepare(self.engines, run)
@@ -184,14 +182,15 @@ class Report:
             changed = replace(config, seed=seed, **VARIANTS[name])
             materials = self._materials(run, shared, changed)
             folder = file.with_suffix(".training")
-            scorer, _ = learn(materials, changed, folder, resume=True)
+            own = replace(run, config=changed, folder=folder, resume=True)
+            scorer, _ = learn(materials, own)
             won = wins(*scores_of(scorer, materials.measured))
             file.parent.mkdir(parents=True, exist_ok=True)
             content = {
                 "won": won.tolist(),
                 "dialogues": [example.dialogue for example in materials.measured],
                 "kinds": [example.kind for example in materials.measured],
-                "judged": self._judged(scorer, file.with_suffix(".artifact")),
+                "judged": self._judged(scorer, own, file.with_suffix(".artifact")),
             }
             partial = file.with_suffix(".part")
             partial.write_text(json.dumps(content), encoding="utf-8")
@@ -205,11 +204,11 @@ class Report:
         tuples = draw_once(self.engines, run, name, shared.data, "random", count)
         return replace(shared, train=examples_of(shared.topics, tuples))
 
-    def _judged(self, scorer: Scorer, folder: Path) -> list[float | None]:
+    def _judged(self, scorer: Scorer, run: TrainingRun, folder: Path) -> list[float | None]:
         """The row of table 3 that a scorer would have; None where the data is not there."""
         if not (self.data / "judged").is_dir():
             return []
-        uncalibrated(scorer, LICENCE).save(folder)
+        uncalibrated(scorer, run).save(folder)
         options = {"grade": {"artifact": str(folder)}}
         tables = reproduce(
             "grade", self.data, metrics="grade", options=options, engines=self.engines
@@ -238,8 +237,8 @@ class Report:
         return [("The paper's tables", tables), ("Judged sets", judged)]
 
 
-def _values(metric: causerie.Metric, exchanges: list[Exchange]) -> list[float]:
-    return [row[0].value or 0.0 for row in metric.score_exchanges(exchanges)]
+def _values(metric: Metric, exchanges: list[Exchange], engines: Engines) -> list[float]:
+    return [row[0].value or 0.0 for row in metric.score_exchanges(exchanges, engines)]
 
 
 def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -260,7 +259,7 @@ def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
         effect = "helps" if mean > half else "harms" if -mean > half else "adds nothing measurable"
         verdict = f" Beside this encoder the graph branch {effect}."
     dialogues = runs[COMPARED[0]][0]["dialogues"]
-    with_graph = accuracy(full.mean(0), dialogues).text(accuracy(without.mean(0), dialogues))
+    with_graph = _share(full, dialogues).text(_share(without, dialogues))
     return [
         *markdown_table(Table(heads, rows)).splitlines(),
         "",
@@ -268,6 +267,10 @@ def graph_branch(runs: dict[str, list[dict[str, Any]]]) -> list[str]:
         f"seeds); over validation dialogues, the seeds averaged, {with_graph} (95%, bootstrap)."
         f"{verdict}",
     ]
+
+
+def _share(won: np.ndarray, dialogues: list[int]) -> ClusteredRatio:
+    return ClusteredRatio.of(won.mean(0), dialogues)
 
 
 def ablations(runs: dict[str, list[dict[str, Any]]]) -> list[str]:

@@ -156,7 +156,8 @@ def main() -> int:
     parser.add_argument("--conversations", type=int, default=3)
     parser.add_argument("--threads", type=int)
     options = parser.parse_args()
-    engine = Engines(Settings(lm=options.lm, threads=options.threads)).likelihood
+    engines = Engines(Settings(lm=options.lm, threads=options.threads))
+    engine = engines.likelihood
 
     positions = 0
 
@@ -194,7 +195,7 @@ def main() -> int:
     whole_naive = naive.spent * naive_tokens / naive.tokens
     faster = whole_naive / packed.spent
     share = (packed.tokens / packed.spent) / (plain.tokens / plain.spent)
-    print(f"{options.conversations} conversations, {engine.signature}")
+    print(f"{options.conversations} conversations, {engines.signature('language model')}")
     print(f"{'':28}{'tokens':>10}{'seconds':>10}{'tokens/s':>10}")
     for name, tokens, seconds in (
         ("packed", packed.tokens, packed.spent),

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
-from causerie.options import choices_of, kinds_of, parse, parse_assignments
+from causerie.options import parse
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from causerie.engines import Settings
     from causerie.metrics.base import Level
     from causerie.scoring.plan import Plan
-
-Config = TypeVar("Config", bound="DataclassInstance")
 
 
 def chosen_plan(
@@ -65,32 +60,3 @@ def with_hypotheses(
     if not takers:
         raise CauserieError(f"none of {metrics} takes --hypotheses: fed, cpmi and cpmi-sym do")
     return options | {a: {"hypotheses": str(file), **options.get(a, {})} for a in takers}
-
-
-def metric_variant(text: str) -> tuple[str, dict[str, Any]]:
-    """`density:distance=classifier` gives `("density", {"distance": "classifier"})`."""
-    name, *assignments = text.split(":")
-    return name, parse_assignments(assignments)
-
-
-def configure(
-    config: type[Config], assignments: list[str], defaults: Mapping[str, Any] | None = None
-) -> Config:
-    """A configuration with `key=value` in place of some of its defaults, or of these."""
-    known = [field.name for field in fields(config)]
-    hints = get_type_hints(config)
-    values: dict[str, Any] = dict(defaults or {})
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        key = key.replace("-", "_")
-        if not equals:
-            raise CauserieError(f"--set {assignment}: write KEY=VALUE")
-        if key not in known:
-            raise CauserieError(f"--set {assignment}: the settings are {', '.join(known)}")
-        value, kinds = parse(text), kinds_of(hints[key])
-        if float in kinds and type(value) is int:
-            value = float(value)
-        if value not in kinds and type(value) not in kinds:
-            raise CauserieError(f"--set {assignment}: {key} is {choices_of(hints[key])}")
-        values[key] = value
-    return config(**values)

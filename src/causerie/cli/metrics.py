@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from rich.table import Table
 
-    from causerie.metrics.base import Column, Metric
+    from causerie.metrics.base import Column
 
 
 def metrics(
@@ -21,7 +22,8 @@ def metrics(
 ) -> None:
     """List the metrics, one line each: what it measures, its direction, what it needs.
 
-    With a name: its options, its columns, and the trained artifacts that come with causerie.
+    With a name: its options, its columns, the trained artifacts that come with causerie, and what
+    `causerie train` can set.
     """
     from rich.console import Console
 
@@ -51,11 +53,12 @@ def _overview() -> Table:
 
 def _show(name: str, page: Any) -> None:
     from causerie import metrics as registry
+    from causerie.training.trainable import Trainable
 
     metric = registry.load_metric(name)
     needs = f"; needs {', '.join(sorted(metric.needs))}" if metric.needs else ""
     page.print(f"{metric.name}: {metric.summary}{needs}\n", markup=False)
-    options = _options(metric)
+    options = _options(type(metric), "option")
     if options.row_count:
         page.print(options)
     else:
@@ -69,17 +72,20 @@ def _show(name: str, page: Any) -> None:
     if artifacts := _artifacts(metric.name):
         page.print()
         page.print(artifacts)
+    if isinstance(metric, Trainable):
+        page.print()
+        page.print(_options(metric.config, f"setting of `train {metric.name}`"))
 
 
-def _options(metric: Metric) -> Table:
+def _options(kind: type[DataclassInstance], heading: str) -> Table:
     from dataclasses import fields
     from typing import get_type_hints
 
     from causerie.options import choices_of
 
-    table = _table("option", "default", "can be", "what it does")
-    hints = get_type_hints(type(metric))
-    for one in fields(metric):
+    table = _table(heading, "default", "can be", "what it does")
+    hints = get_type_hints(kind)
+    for one in fields(kind):
         said = (one.name, str(one.default), choices_of(hints[one.name]))
         table.add_row(*said, one.metadata.get("help", ""))
     return table

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import configure
 from causerie.cli.options import engine_options
 from causerie.cli.ratingslog import (
     Columns,
@@ -34,7 +33,7 @@ from causerie.cli.ratingslog import (
     say_skipped,
 )
 from causerie.errors import CauserieError
-from causerie.options import changed
+from causerie.options import changed, make, parse_assignments
 
 ratings_app = typer.Typer(
     name="ratings",
@@ -88,7 +87,7 @@ def fit(
     out = out.resolve()
     check_place(out, replace=force)
     check_models([model])
-    config = configure(ModelConfig, set_ or [], {"seed": seed})
+    config = make(ModelConfig, {"seed": seed, **parse_assignments(set_ or [])}, "a rating model")
     chosen = FitOptions(model, config=config)
     wanted = read_options(scale, system, without, least)
     with Display() as watch:
@@ -220,7 +219,7 @@ def evaluate(
     if by not in FOLDED:
         raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
     check_models(names_in(models))
-    chosen = FitOptions(config=configure(ModelConfig, set_ or []))
+    chosen = FitOptions(config=make(ModelConfig, parse_assignments(set_ or []), "a rating model"))
     wanted = read_options(scale, system, without, least)
     with Display() as watch:
         measured = measured_log(

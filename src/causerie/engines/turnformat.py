@@ -201,6 +201,8 @@ def _without(text: str, start: str = "", end: str = "") -> str:
 
 def _encode(tokenizer: Any, text: str, *, special: bool) -> tuple[int, ...]:
     """Tokens of a text; special tokens in it are recognised only if `special`."""
+    # Lone surrogates, which a str may hold, are no text to the tokenizer.
+    text = text.encode("utf-8", "replace").decode("utf-8")
     encoded = tokenizer(
         text, add_special_tokens=False, split_special_tokens=not special, verbose=False
     )

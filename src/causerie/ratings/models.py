@@ -7,7 +7,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
+from causerie.options import option
 from causerie.ratings.examples import Example, check_examples, check_treatments
 from causerie.ratings.log import five_class, is_low
 from causerie.ratings.networks import (
@@ -30,7 +31,7 @@ from causerie.ratings.networks import (
     TextBody,
     factual,
 )
-from causerie.training.config import LoopConfig
+from causerie.training.config import LoopConfig, TrainingConfig
 from causerie.training.encoders import FixedVectors, LearnedVectors
 from causerie.training.loop import fit as run_loop
 
@@ -44,32 +45,31 @@ AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(TrainingConfig):
     """How models are built and fitted."""
 
-    width: int = 32
-    """Width of the representation of a dialogue."""
-    head: int = 16
-    """Width of the hidden layer of a head."""
-    dropout: float = 0.2
-    wasserstein: float = 0.1
-    """Weight of the distance between treatments (λ); the paper's is 1."""
-    epochs: int = 30
-    batch: int = 64
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.01
-    tuning: Kind = "frozen"
-    """What the transformer trains of its encoder: nothing, an `adapter`, or `full`."""
-    patience: int = 6
-    """Epochs without getting better before fitting stops."""
-    seed: int = 0
+    width: int = option(32, "of the representation of a dialogue", least=1)
+    head: int = option(16, "of the hidden layer of a head", least=1)
+    dropout: float = option(0.2, "before the representation and in the heads")
+    wasserstein: float = option(
+        0.1, "weight of the distance between treatments (lambda); the paper's is 1", least=0
+    )
+    batch: int = option(64, "dialogues per step", least=4)
+    epochs: float = option(30.0, "passes over the rated dialogues")
+    learning_rate: float = option(3e-3, "highest learning rate")
+    weight_decay: float = option(0.01, "of AdamW", least=0)
+    tuning: Kind = option(
+        "frozen", "what the transformer trains of its encoder: frozen (nothing), adapter or full"
+    )
+    patience: int = option(6, "stop after so many epochs without getting better", least=1)
 
     def __post_init__(self) -> None:
-        if min(self.width, self.head, self.epochs, self.patience) < 1 or self.batch < 4:
-            raise CauserieError("width, head, epochs and patience are at least 1, batch 4")
-        if not (0 <= self.dropout < 1 and self.wasserstein >= 0):
-            raise CauserieError("dropout is from 0 to below 1, wasserstein at least 0")
-        Tuning(self.tuning)
+        super().__post_init__()
+        if not 0 <= self.dropout < 1:
+            raise CauserieError(f"dropout is from 0 to below 1, not {self.dropout}")
+
+    def loop(self, batches_per_epoch: int) -> LoopConfig:
+        return replace(super().loop(batches_per_epoch), patience=self.patience)
 
 
 class RatingModel(ABC):
@@ -232,17 +232,8 @@ class Neural(RatingModel):
     def _run(self, train: Sequence[Example], held: Sequence[Example], learning_rate: float) -> None:
         if self.heads > 1:
             check_treatments(train, self.heads)
-        config = self.config
         task = Fitting(self, train, held)
-        loop = LoopConfig(
-            steps=config.epochs * len(task.batches),
-            learning_rate=learning_rate,
-            warmup_steps=0,
-            weight_decay=config.weight_decay,
-            validate_every=len(task.batches),
-            patience=config.patience,
-            seed=config.seed,
-        )
+        loop = replace(self.config.loop(len(task.batches)), learning_rate=learning_rate)
         with tempfile.TemporaryDirectory() as folder, self.threads():
             run_loop(task, loop, Path(folder))
 

@@ -15,6 +15,7 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings, counted_cuts
 from causerie.errors import CauserieError
 from causerie.metrics.followups import Cpmi, CpmiSym, Fed, hypotheses
+from causerie.metrics.followups import metrics as followups
 from causerie.metrics.followups.sequences import likelihoods
 from metrics.followups.naive import Naive, Sequences
 
@@ -54,7 +55,9 @@ def few(tmp_path_factory):
     path.write_text(json.dumps(ASKED))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hypotheses, "SHIPPED", path)
+        followups._read_dimensions.cache_clear()
         yield path
+    followups._read_dimensions.cache_clear()
 
 
 @pytest.fixture(scope="module")
