@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings
 from causerie.engines.encoder import Encoder
 from causerie.errors import CauserieError
+from causerie.metrics.base import Metric
 from causerie.scoring import Batch, Plan, Scorer
 from causerie.scoring.store import ScoreStore
 
@@ -114,6 +118,71 @@ def test_each_text_goes_through_an_encoder_once(tiny_bert: Path) -> None:
     items = [e for d in dialogues for e in d.exchanges()]
     scorer.score_items(items)
     assert len(passed) == len(set(passed)) > 0
+
+
+def test_a_look_up_locks_nobody_out(scorer: Scorer, tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    (first, second) = talks(2, 3)
+    with ScoreStore(path) as one, ScoreStore(path) as other:
+        Scorer(scorer.plan, one, engines=scorer.engines).score(first, explain=False)
+        reader = Scorer(scorer.plan, one, engines=scorer.engines)
+        assert not reader.missing("cosine", first.exchanges())
+        assert not one._database.in_transaction
+        Scorer(scorer.plan, other, engines=scorer.engines).score(second)
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "mine.sqlite"
+    with closing(sqlite3.connect(path)) as mine, mine:
+        mine.execute("CREATE TABLE scores (player TEXT)")
+        mine.execute("INSERT INTO scores VALUES ('ann')")
+    with pytest.raises(CauserieError, match="not one of causerie's"):
+        ScoreStore(path)
+    with closing(sqlite3.connect(path)) as mine:
+        assert mine.execute("SELECT player FROM scores").fetchall() == [("ann",)]
+
+
+def test_empty_responses_are_the_worst_of_their_dialogue() -> None:
+    """Half of the replies of a dialogue are empty: its mean falls by half; all: it is empty."""
+    good = Turn("B", "yes indeed", references=("yes indeed",))
+    silent = Turn("B", "", references=("yes indeed",))
+    ask = Turn("A", "really?")
+    plan = Plan.of("rouge,length", level="dialogue", speaker="B")
+    rows = [
+        Scorer(plan).score(Dialogue("d", turns))[0]
+        for turns in ((ask, good, ask, good), (ask, good, ask, silent), (ask, silent, ask, silent))
+    ]
+    assert [row["rouge"].value for row in rows] == [1.0, 0.5, None]
+    assert rows[2]["rouge"].reason == "empty response"
+    assert rows[1]["length"].value == 2.0, "neither end of a sentinel is worst"
+
+
+@dataclass(frozen=True)
+class Odd(Metric):
+    """Returns what no metric returns."""
+
+    returned: Literal["nothing", "text", "list"] = "nothing"
+    name = "odd"
+    summary = "odd"
+
+    def score_one(self, exchange: Exchange) -> Any:
+        return {"nothing": None, "text": "three", "list": [1.0]}[self.returned]
+
+
+@pytest.mark.parametrize("returned", ["nothing", "text", "list"])
+def test_what_a_metric_returns_is_checked(returned: Any) -> None:
+    with pytest.raises(CauserieError, match="score_one returned"):
+        Scorer(Plan.of(Odd(returned))).score(talks(1)[0])
+
+
+def test_what_is_no_dialogue_is_said() -> None:
+    scorer = Scorer(Plan.of("length"))
+    with pytest.raises(CauserieError, match="from_messages"):
+        scorer.score([{"role": "user", "content": "hi"}])  # type: ignore[call-overload]
+    with pytest.raises(CauserieError, match=r"Plan\.of"):
+        Scorer("length")  # type: ignore[arg-type]
+    with pytest.raises(CauserieError, match="is not a metric"):
+        Plan({"x": "length"})  # type: ignore[dict-item]
 
 
 def test_engines_of_other_settings_are_refused(tiny_bert: Path) -> None:
