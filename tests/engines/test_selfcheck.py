@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -123,6 +125,16 @@ def test_it_says_so_once_where_nothing_can_be_packed(make: Make) -> None:
     ]
     # One sequence holds all three; its last token is only predicted.
     assert engine.tokens_computed == 1 + 5 + 6 + 7 - 1
+
+
+def test_commands_show_it_as_one_line() -> None:
+    code = (
+        "import warnings; from causerie import cli; from causerie.errors import CauserieWarning\n"
+        "cli.app = lambda: warnings.warn('it is slower', CauserieWarning)\n"
+        "cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "causerie: it is slower\n"
 
 
 def test_short_texts_are_packed_where_layers_look_back_only_so_far(make: Make) -> None:

@@ -198,6 +198,11 @@ def tiny_engines(tiny_bert: Path, tiny_llama: Path) -> Engines:
     return Engines(Settings(encoder=str(tiny_bert), lm=str(tiny_llama), device="cpu", threads=1))
 
 
+@pytest.fixture(scope="module")
+def default_engines(default_models: Store) -> Engines:
+    return Engines(Settings(models_dir=default_models.folder))
+
+
 def speak(texts: Sequence[str]) -> Dialogue:
     turns = tuple(Turn("AB"[i % 2], text) for i, text in enumerate(texts))
     return with_reference(Dialogue("d", turns))
@@ -236,16 +241,15 @@ def test_ranges_of_a_ranker_hold(tiny_ranker: Path) -> None:
 
 @pytest.mark.default_models
 @pytest.mark.parametrize("name", USABLE)
-def test_ranges_hold_on_the_examples_and_on_odd_ones(name: str, default_models: Store) -> None:
-    engines = Engines(Settings(models_dir=default_models.folder))
+def test_ranges_hold_on_the_examples_and_on_odd_ones(name: str, default_engines: Engines) -> None:
     count = 1 if "language model" in find(name).needs else 3
     dialogues = [*dialogues_of(EXAMPLES, count), *dialogues_of(ODD, 5 * count)]
     exchanges = [exchange for one in dialogues for exchange in scorable(one, "all")][: 20 * count]
     for metric in variants(name):
-        rows = metric.score_exchanges(exchanges, engines)
+        rows = metric.score_exchanges(exchanges, default_engines)
         if name != "meteor":  # WordNet may not be there
             assert check_rows(metric, "turn", rows)
-        check_rows(metric, "dialogue", metric.score_dialogues(dialogues[:count], engines))
+        check_rows(metric, "dialogue", metric.score_dialogues(dialogues[:count], default_engines))
 
 
 def test_a_single_text_is_no_input_of_the_encoder(tiny_engines: Engines) -> None:

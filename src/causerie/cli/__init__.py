@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 
@@ -19,7 +20,7 @@ from causerie.cli.models import models_app
 from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
 from causerie.cli.train import train
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, CauserieWarning
 from causerie.text.obscenity import mask
 
 app = typer.Typer(
@@ -57,6 +58,24 @@ def _options(
     pass
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of causerie as one line, and others as Python does."""
+    if issubclass(category, CauserieWarning):
+        print(f"causerie: {mask(str(message))}", file=sys.stderr)
+    else:
+        _show_as_python_does(message, category, filename, lineno, file, line)
+
+
+_show_as_python_does = warnings.showwarning
+
+
 def main() -> None:
     """Run the command line; what a user can mend is one sentence and exit status 2."""
     # Threads that wait for each other by spinning collapse where other programs want the cores,
@@ -64,6 +83,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if hasattr(signal, "SIGPIPE"):  # whoever reads our output may have seen enough
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    warnings.showwarning = _show_warning
     try:
         app()
     except CauserieError as error:

@@ -22,6 +22,7 @@ from causerie.engines.tree import Tree
 from causerie.engines.trie import Trie
 from causerie.engines.turnformat import TurnFormat, turn_format
 from causerie.engines.window import Visible, fit
+from causerie.errors import CauserieWarning
 from causerie.models import Store
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ class Likelihood:
             how = "long texts are" if self._packable else "every text is"
             warnings.warn(
                 f"{self.backbone.name} {why}: {how} scored separately, which is slower",
+                CauserieWarning,
                 stacklevel=2,
             )
         self._told = True
