@@ -28,9 +28,9 @@ _EXAMPLES = """
 
     causerie compare old.jsonl new.jsonl --fail-if 'percentile(density) < 40' --junit gate.xml
 
-Exit status: 0 every record was read and every metric compared something, 1 some records were skipped
-or a metric scored nothing, 2 nothing could be done, no metric but sentinels scored anything or a
-condition could not be decided, 3 a --fail-if condition holds.
+Exit status: 0 every record was read and every metric compared something, 1 some records were
+skipped or a metric scored nothing, 2 nothing could be done, no metric but sentinels scored anything
+or a condition could not be decided, 3 a --fail-if condition holds.
 """
 
 

@@ -27,9 +27,9 @@ _EXAMPLES = """
 
     zcat chats.jsonl.gz | causerie score - --metrics cosine --out -
 
-Exit status: 0 every record was read and every metric scored something (single rows may be unscored,
-with a reason), 1 some records were skipped or a metric scored nothing, 2 nothing could be done or no
-metric but sentinels scored anything, 3 a --fail-if condition holds.
+Exit status: 0 every record was read and every metric scored something (single rows may be
+unscored, with a reason), 1 some records were skipped or a metric scored nothing, 2 nothing could be
+done or no metric but sentinels scored anything, 3 a --fail-if condition holds.
 """
 
 
