@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import pickle
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -193,6 +194,22 @@ def test_from_texts() -> None:
         Dialogue.from_texts("Hi!")
     with pytest.raises(CauserieError, match="no dialogue: text must be a string, not int"):
         Dialogue.from_texts(["Hi!", 3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Dialogue("x", ["a", "b"]), "turns of a dialogue are Turn objects"),  # type: ignore[arg-type]
+        (lambda: Dialogue("x", None), "turns of a dialogue are Turn objects"),  # type: ignore[arg-type]
+        (lambda: Dialogue.from_messages(None), "role and content, not NoneType"),  # type: ignore[arg-type]
+        (lambda: Dialogue.from_texts(5), "lists of strings"),  # type: ignore[arg-type]
+        (lambda: Dialogue.from_texts(["a"], speakers=[1, 2]), "lists of strings"),  # type: ignore[list-item]
+        (lambda: Dialogue.from_texts(["a"], speakers=5), "lists of strings"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_makes_no_dialogue_is_one_sentence(make: Callable[[], Dialogue], said: str) -> None:
+    with pytest.raises(CauserieError, match=said):
+        make()
 
 
 def test_the_table_of_the_docs_is_the_table_of_the_code() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -75,7 +77,7 @@ def test_no_worse_allows_the_margin_and_no_more() -> None:
 
 def test_little_data_is_no_proof() -> None:
     """The mean is the same, but it might as well be worse by one."""
-    old, new = talks(3, 3, 3, 3), talks(1, 5, 2, 4)
+    old, new = talks(3, 3, 3, 3, 3, 3), talks(1, 5, 2, 4, 1, 5)
     with pytest.raises(AssertionError, match="may be worse"):
         assert_no_worse(new, old, Words(), margin=1)
 
@@ -127,7 +129,10 @@ def test_the_message_says_what_was_found() -> None:
         ({"metric": "bleu,length"}, "column=, of bleu, length"),
         ({"metric": "blue"}, "unknown metric 'blue'"),
         ({"metric": Words(), "confidence": 95}, "between 0 and 1, not 95"),
+        ({"metric": Words(), "confidence": "95%"}, "between 0 and 1, not '95%'"),
         ({"metric": Words(), "margin": -1}, "0 or more, not -1"),
+        ({"metric": Words(), "margin": "1"}, "0 or more, not '1'"),
+        ({"metric": Words(), "margin": float("nan")}, "0 or more, not nan"),
         ({"metric": Words(), "speaker": "nobody"}, "has no response to compare"),
         ({"metric": Words(), "new": talks(1), "old": talks(2)}, "at least two dialogues"),
     ],
@@ -140,8 +145,33 @@ def test_what_cannot_be_compared_is_no_failed_assertion(
 
 
 def test_a_wrong_argument_is_an_error() -> None:
-    with pytest.raises(TypeError, match="sede"):
-        assert_better(LONG, SHORT, Words(), sede=1)
+    for name in ("sede", "metrics", "level"):
+        with pytest.raises(CauserieError, match=f"no argument '{name}': use one of metric, margin"):
+            assert_better(LONG, SHORT, Words(), **{name: 1})
+
+
+def test_few_dialogues_are_refused_however_much_they_differ() -> None:
+    found = assert_better(LONG, SHORT, Words())
+    assert (found.clusters_a, found.clusters_b) == (6, 6)
+    with pytest.raises(CauserieError, match=r"at least 6 dialogues .* not 5 old and 5 new"):
+        assert_better(LONG[:5], SHORT[:5], Words())
+    with pytest.raises(CauserieError, match="not 5 old and 5 new"):
+        assert_no_worse(LONG[:5], SHORT, Words(), margin=1)
+    others = [[f"other {question}", reply] for question, reply in LONG[:3]]
+    with pytest.raises(CauserieError, match="not 6 old and 3 new"):
+        assert_better(others, SHORT, Words())
+
+
+def test_replies_of_one_dialogue_are_not_many_dialogues() -> None:
+    old, new = [["q", "x", "r", "x", "s", "x"]] * 3, [["q", "x x", "r", "x x", "s", "x x"]] * 3
+    with pytest.raises(CauserieError, match="not 3 old and 3 new"):
+        assert_better(new, old, Words(), speaker="B")
+
+
+def test_the_assertions_are_found_without_an_import_of_their_own() -> None:
+    code = "import causerie; print(causerie.testing.assert_better.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "assert_better"
 
 
 def test_a_column_of_several() -> None:

@@ -16,6 +16,7 @@ from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
+    from causerie import testing
     from causerie.bench.compare import CompareResult, compare
     from causerie.engines import Engines, Settings
     from causerie.io import Rejected, read
@@ -44,6 +45,7 @@ __all__ = [
     "evaluate",
     "load",
     "read",
+    "testing",
 ]
 
 # Loaded on first use: `import causerie` and `causerie --help` must stay quick.
@@ -64,6 +66,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("causerie.testing")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'causerie' has no attribute {name!r}")

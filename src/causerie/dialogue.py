@@ -89,7 +89,14 @@ class Dialogue:
     """The file it was read from, as the caller named it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", _with_roles(tuple(self.turns)))
+        try:
+            turns = _with_roles(tuple(self.turns))
+        except (AttributeError, TypeError):
+            raise CauserieError(
+                "the turns of a dialogue are Turn objects: make it with Dialogue.from_texts or "
+                "Dialogue.from_messages of anything else"
+            ) from None
+        object.__setattr__(self, "turns", turns)
 
     @classmethod
     def from_messages(
@@ -105,6 +112,11 @@ class Dialogue:
         >>> Dialogue.from_messages([hi, {"role": "assistant", "content": None}]).turns[1].text
         ''
         """
+        if not isinstance(messages, Iterable):
+            raise CauserieError(
+                "messages are a list of objects with role and content, "
+                f"not {type(messages).__name__}"
+            )
         try:
             chat = read_chat(messages)
             check_said(chat.turns)
@@ -133,7 +145,14 @@ class Dialogue:
         >>> [(turn.speaker, turn.role) for turn in talk.turns]
         [('user', 'user'), ('assistant', 'system')]
         """
-        if isinstance(texts, str) or isinstance(speakers, str) or not speakers:
+        if (
+            isinstance(texts, str)
+            or not isinstance(texts, Iterable)
+            or isinstance(speakers, str)
+            or not isinstance(speakers, Sequence)
+            or not speakers
+            or not all(isinstance(speaker, str) for speaker in speakers)
+        ):
             raise CauserieError("texts and speakers are lists of strings, with a speaker at least")
         try:
             said = [checked(text, "text") for text in texts]

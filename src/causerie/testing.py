@@ -8,6 +8,7 @@ same, whole dialogues together) and decide by the interval.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
@@ -15,6 +16,11 @@ from causerie.errors import CauserieError
 if TYPE_CHECKING:
     from causerie.bench.compare import ColumnComparison, CompareResult
     from causerie.metrics.base import Metric
+
+
+FEWEST = 6
+"""Dialogues (or contexts) of either side: an interval over fewer is too narrow to decide by."""
+_OTHERS = ("speaker", "options", "columns", "settings", "engines", "store", "seed", "watch")
 
 
 def assert_better(
@@ -30,9 +36,10 @@ def assert_better(
     """Assert that the new replies are better than the old ones by more than a margin.
 
     That is so if the whole interval of the difference lies beyond the margin. `new` and `old` are
-    whatever `causerie.evaluate` takes; `column` says which, of a metric with several; `others`
-    (`speaker`, `options`, `settings`, `engines`, `store`, `seed`) are those of `causerie.compare`.
-    Returns what was found. What cannot be compared is a `CauserieError`, not a failed assertion.
+    whatever `causerie.evaluate` takes, at least six dialogues or contexts each; `column` says
+    which, of a metric with several; `others` (`speaker`, `options`, `columns`, `settings`,
+    `engines`, `store`, `seed`) are those of `causerie.compare`. Returns what was found. What cannot
+    be compared is a `CauserieError`, not a failed assertion.
     """
     result, found = _compared(new, old, metric, margin, confidence, column, others)
     if not _surely(found) > margin:
@@ -75,11 +82,12 @@ def _compared(
 ) -> tuple[CompareResult, ColumnComparison]:
     from causerie.bench.compare import compare
 
-    if not 0 < confidence < 1:
-        raise CauserieError(f"confidence is between 0 and 1, not {confidence}")
-    if margin < 0:
-        raise CauserieError(f"margin is 0 or more, not {margin}")
-    result = compare(old, new, metric, level=confidence, **others)
+    if unknown := [name for name in others if name not in _OTHERS]:
+        known = ", ".join(("metric", "margin", "confidence", "column", *_OTHERS))
+        raise CauserieError(f"an assertion has no argument {unknown[0]!r}: use one of {known}")
+    if not (isinstance(margin, Real) and margin >= 0):
+        raise CauserieError(f"margin is a number, 0 or more, not {margin!r}")
+    result = compare(old, new, metric, confidence=confidence, **others)
     return result, _column(result, column)
 
 
@@ -94,6 +102,12 @@ def _column(result: CompareResult, name: str | None) -> ColumnComparison:
     if found.difference.low is None or found.difference.high is None:
         raise CauserieError(
             f"the replies cannot be compared by {found.column}: {found.difference.reason}"
+        )
+    if min(found.clusters_a, found.clusters_b) < FEWEST:
+        raise CauserieError(
+            f"an assertion takes at least {FEWEST} dialogues or contexts with a score by "
+            f"{found.column} on either side, not {found.clusters_a} old and {found.clusters_b} "
+            "new ones: add more"
         )
     return found
 

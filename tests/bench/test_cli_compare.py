@@ -182,6 +182,18 @@ def test_a_gate_that_cannot_be_decided_does_not_pass(run: Run, tmp_path: Path) -
     assert "error: difference(length) < -1 cannot be decided: an interval takes" in result.stderr
 
 
+def test_a_metric_without_a_score_is_said(run: Run, tiny_bert: Path) -> None:
+    """No row has a reference, so that bleu has nothing to compare."""
+    alone = run_causerie("compare", "a.jsonl", "b.jsonl", "-m", "bleu,length")
+    assert alone.returncode == 2, "a sentinel alone is no comparison"
+    assert "warning: bleu scored nothing: no reference" in alone.stderr
+    assert alone.stderr.splitlines()[-1].startswith("causerie: nothing was scored by bleu")
+    more = ("-m", "bleu,cosine", "--encoder", tiny_bert)
+    beside = run_causerie("compare", "a.jsonl", "b.jsonl", *more)
+    assert beside.returncode == 1
+    assert "warning: bleu scored nothing: no reference" in beside.stderr
+
+
 def test_text_of_others_does_not_steer_the_terminal(run: Run, tmp_path: Path) -> None:
     odd = "\x1b[31m[red]x"
     for name, words in (("odd.jsonl", 1), ("odder.jsonl", 4)):

@@ -423,3 +423,30 @@ def test_the_result_shows_itself() -> None:
     assert found.table.column("better").to_pylist() == ["higher", None]
     with pytest.raises(CauserieError, match="no column 'x' in the comparison: it has w, length"):
         found.column("x")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"confidence": 95}, "confidence is a number between 0 and 1, not 95"),
+        ({"confidence": 1.0}, "between 0 and 1"),
+        ({"confidence": "turn"}, "not 'turn'"),
+        ({"seed": -1}, "seed is a whole number, 0 or more, not -1"),
+        ({"seed": 0.5}, "not 0.5"),
+        ({"speaker": 5}, "not 5"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(CauserieError, match=said):
+        compare(TALKS, TALKS, "length", **options)
+
+
+def test_confidence_widens_the_interval_and_heads_its_column() -> None:
+    talks = [[f"q{i}", "x " * (i + 1)] for i in range(8)]
+    wide, narrow = (
+        compare(talks, [[q, "x x x"] for q, _ in talks], "length", speaker="B", confidence=c)
+        for c in (0.99, 0.5)
+    )
+    outer, inner = (found.column("length").difference for found in (wide, narrow))
+    assert (outer.low or 0) < (inner.low or 0) < (inner.high or 0) < (outer.high or 0)
+    assert "b - a [50%]" in repr(narrow)

@@ -410,6 +410,16 @@ def test_gates_in_several_ways(conversations: Path, tmp_path: Path) -> None:
     assert run_causerie(*passed).returncode == 1, "a record was skipped"
 
 
+def test_junit_is_written_where_there_is_nothing_to_score(tmp_path: Path) -> None:
+    path, junit = tmp_path / "alone.jsonl", tmp_path / "junit.xml"
+    path.write_text(f"{dialogue('a', 'hi')}\n")
+    gate = ("--fail-if", "length < 1", "--junit", junit)
+    done = run_causerie("score", path, "-m", "length", *gate)
+    assert done.returncode == 2
+    assert "nothing to score" in done.stderr
+    assert len(list(ElementTree.parse(junit).iter("error"))) == 1
+
+
 def test_a_metric_without_a_score_is_said(tmp_path: Path, conversations: Path) -> None:
     done = run_causerie("score", conversations, "-m", "bleu,length")
     assert done.returncode == 2, "a sentinel alone is no score"

@@ -141,6 +141,10 @@ def test_a_notebook_shows_a_small_escaped_table() -> None:
         ({"data": 5}, "int is nothing that can be read"),
         ({"data": "no such file"}, "names no file"),
         ({"columns": {"contxt": "x"}}, "there is no field 'contxt'"),
+        ({"columns": "contxt=x"}, "there is no field 'contxt'"),
+        ({"columns": 5}, "columns are given by field"),
+        ({"speaker": 5}, 'a name, a role or "all", not 5'),
+        ({"settings": {"encoder": "x"}}, "settings are causerie.Settings(...), not dict"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(arguments: dict[str, object], said: str) -> None:
@@ -174,13 +178,38 @@ def test_bad_records_are_left_out_with_a_warning() -> None:
     assert caught[0].filename == __file__, "the warning is about the caller's line"
 
 
+def test_only_bad_records_have_the_first_reason_in_the_error() -> None:
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(CauserieError) as error:
+        causerie.evaluate([{"id": "bad"}, {"turns": 5}], "length")
+    assert "2 of them bad; the first bad one is data:1: " in str(error.value)
+    assert "data:2" not in str(error.value)
+
+
+def test_columns_as_on_the_command_line() -> None:
+    data = [{"history": ["Any plans?"], "reply": "We hike."}]
+    by_field = {"context": "history", "response": "reply"}
+    written = causerie.evaluate(data, "length", columns="context=history,response=reply")
+    assert list(written) == list(causerie.evaluate(data, "length", columns=by_field))
+    found = causerie.compare(data, data, "length", columns="context=history,response=reply")
+    assert found.column("length").mean_a == 2
+
+
+def test_what_a_result_cannot_do_is_one_sentence(tmp_path: Path) -> None:
+    result = causerie.evaluate(TALK, "length")
+    with pytest.raises(CauserieError, match="how many rows you want, not '3'"):
+        result.worst("3")  # type: ignore[arg-type]
+    with pytest.raises(CauserieError, match=r"x\.txt is to be a page: end its name with \.html"):
+        result.report(tmp_path / "x.txt")
+    assert not (tmp_path / "x.txt").exists()
+
+
 def test_nothing_in_nothing_out() -> None:
     assert len(causerie.evaluate([], "length")) == 0
 
 
 def test_dir_lists_everything_public() -> None:
     listed = dir(causerie)
-    for name in ("Dialogue", "Metric", "Plan", "Scorer", "evaluate", "load", "read"):
+    for name in ("Dialogue", "Metric", "Plan", "Scorer", "evaluate", "load", "read", "testing"):
         assert name in listed
         assert getattr(causerie, name) is not None
     assert "sys" not in listed

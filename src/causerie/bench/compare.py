@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ from causerie.metrics.base import EMPTY, Better, Column
 from causerie.progress import Watch, ignore
 from causerie.render.tables import Cell, Marked, Table, markdown_table
 from causerie.scoring.gates import Condition, Verdict
-from causerie.scoring.plan import DEFAULT_METRICS, Metrics, Plan
+from causerie.scoring.plan import DEFAULT_METRICS, Metrics
+from causerie.scoring.result import columns_of, plan_of
 from causerie.scoring.scorer import Batch, Scorer
 from causerie.stats import Comparison, Estimate, FloatArray, compare_paired, compare_unpaired
 
@@ -78,6 +80,9 @@ class ColumnComparison:
     """Why responses have no score, and how many each time; of both sides together."""
     unscored_b: float
     """Share of b's responses that have none, empty ones among them."""
+    clusters_a: int
+    clusters_b: int
+    """Dialogues, or different contexts, that the interval rests on."""
     examples: tuple[Example, ...]
     """Paired: where the two differ most. Otherwise the worst of a, then the worst of b."""
 
@@ -98,6 +103,8 @@ class CompareResult:
     columns: tuple[ColumnComparison, ...]
     seed: int
     signature: str
+    confidence: float = 0.95
+    """Of the intervals."""
 
     def column(self, name: str) -> ColumnComparison:
         """What the column of that name says."""
@@ -146,7 +153,8 @@ class CompareResult:
             wins = None if one.win_rate.value is None else f"{one.win_rate.value:.1%}"
             rows.append([name, one.mean_a, one.mean_b, one.difference, p, wins])
         title = f"{self.a.source} (a) against {self.b.source} (b)"
-        return Table(["metric", "a", "b", "b - a [95%]", "p", "b wins"], rows, title, digits=4)
+        difference = f"b - a [{100 * self.confidence:g}%]"
+        return Table(["metric", "a", "b", difference, "p", "b wins"], rows, title, digits=4)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data."""
@@ -189,32 +197,36 @@ def compare(
     *,
     speaker: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    columns: Mapping[str, str] | str | None = None,
     settings: Settings | None = None,
     engines: Engines | None = None,
     store: ScoreStore | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     watch: Watch = ignore,
 ) -> CompareResult:
     """Compare the responses of an old system a and a new system b on every metric.
 
     Both are whatever `causerie.evaluate` takes: dialogues, messages, dictionaries, tables, paths.
-    `metrics`, `speaker`, `options` and `settings` are those of a plan; `level` is the confidence
-    of the intervals. Comparisons that are given the same `engines` share their networks.
+    `metrics`, `speaker`, `options`, `columns` and `settings` are as there, too; `confidence` is
+    that of the intervals. Comparisons that are given the same `engines` share their networks.
 
     >>> old, new = [["Hi!", "Go away."]] * 3, [["Hi!", "Hello, nice to meet you."]] * 3
     >>> compare(old, new, "length").column("length").difference.value
     3.0
     """
-    if engines is not None and settings is None:
-        settings = engines.settings
-    plan = Plan.of(metrics, options=options, settings=settings, speaker=speaker)
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
+        raise CauserieError(f"confidence is a number between 0 and 1, not {confidence!r}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise CauserieError(f"seed is a whole number, 0 or more, not {seed!r}")
+    plan = plan_of(metrics, options, settings, engines, speaker=speaker)
+    named = columns_of(columns)
     scorer = Scorer(plan, store, engines=engines)
     old, new = (
-        responses_of(records_of(data), _name(data, name), speaker)
+        responses_of(records_of(data, named), _name(data, name), speaker)
         for name, data in (("a", a), ("b", b))
     )
-    return compare_responses(old, new, scorer, level=level, seed=seed, watch=watch)
+    return compare_responses(old, new, scorer, confidence=confidence, seed=seed, watch=watch)
 
 
 def _name(data: object, otherwise: str) -> str:
@@ -226,7 +238,7 @@ def compare_responses(
     b: Responses,
     scorer: Scorer,
     *,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     watch: Watch = ignore,
 ) -> CompareResult:
@@ -250,7 +262,7 @@ def compare_responses(
         items_b = tuple(b.items[j] for _, j in pairs)
     exchanges = [item.exchange for item in (*items_a, *items_b)]
     batch = scorer.score_all(exchanges, task="comparing", watch=watch)
-    compared = _Compared(batch, items_a, items_b, paired, level, seed)
+    compared = _Compared(batch, items_a, items_b, paired, confidence, seed)
     return CompareResult(
         _side(a),
         _side(b),
@@ -258,6 +270,7 @@ def compare_responses(
         tuple(compared.column(name, about) for name, about in scorer.plan.columns.items()),
         seed,
         f"{scorer.plan.signature} seed|{seed}",
+        confidence,
     )
 
 
@@ -269,7 +282,7 @@ class _Compared:
     a: Sequence[Response]
     b: Sequence[Response]
     paired: bool
-    level: float
+    confidence: float
     seed: int
 
     def column(self, name: str, about: Column) -> ColumnComparison:
@@ -293,15 +306,28 @@ class _Compared:
             _mean_percentile(self.batch, name, len(self.a)) if about.calibrated else None,
             reasons,
             sum(score.value is None for score in scores_b) / len(scores_b),
+            *self._clusters(own, other),
             examples(self.a, self.b, own, other, about.sign),
         )
+
+    def _clusters(self, a: FloatArray, b: FloatArray) -> tuple[int, int]:
+        if self.paired:
+            a = b = a + b  # a pair counts if both have a score
+        counted = (
+            {item.cluster for item, value in zip(items, values, strict=True) if value == value}
+            for items, values in ((self.a, a), (self.b, b))
+        )
+        of_a, of_b = map(len, counted)
+        return of_a, of_b
 
     def _comparison(self, b: FloatArray, a: FloatArray) -> Comparison:
         clusters_a, clusters_b = ([i.cluster for i in side] for side in (self.a, self.b))
         if self.paired:
-            found = compare_paired(b, a, clusters_a, level=self.level, seed=self.seed)
+            found = compare_paired(b, a, clusters_a, level=self.confidence, seed=self.seed)
         else:
-            found = compare_unpaired(b, clusters_b, a, clusters_a, level=self.level, seed=self.seed)
+            found = compare_unpaired(
+                b, clusters_b, a, clusters_a, level=self.confidence, seed=self.seed
+            )
         return found[0]
 
 

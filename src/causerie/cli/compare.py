@@ -28,8 +28,9 @@ _EXAMPLES = """
 
     causerie compare old.jsonl new.jsonl --fail-if 'percentile(density) < 40' --junit gate.xml
 
-Exit status: 0 compared, 1 some records were skipped, 2 nothing could be done or a condition could
-not be decided, 3 a --fail-if condition holds.
+Exit status: 0 every record was read and every metric compared something, 1 some records were
+skipped or a metric scored nothing, 2 nothing could be done, no metric but sentinels scored anything
+or a condition could not be decided, 3 a --fail-if condition holds.
 """
 
 
@@ -78,7 +79,7 @@ def compare(
     from causerie.io import check_inputs, parse_columns, read
     from causerie.render.tables import check_suffix
     from causerie.scoring import Scorer, ScoreStore
-    from causerie.scoring.gates import exit_status, parse_condition, write_junit
+    from causerie.scoring.gates import conclude, parse_condition, write_junit
 
     if a == b == "-":
         raise CauserieError("standard input can be only one of the two: give a file for the other")
@@ -105,10 +106,13 @@ def compare(
         _write(out, result, verdicts, significant)
     if junit:
         write_junit(junit, f"causerie compare {a} {b}", verdicts)
-    for verdict in verdicts:
-        if verdict.holds is not False:
-            say(f"{'failed' if verdict.holds else 'error'}: {verdict}")
-    raise typer.Exit(exit_status(verdicts, bool(result.a.rejected or result.b.rejected)))
+    unscored = {
+        one.column: one.unscored or [one.difference.reason or "there is nothing to compare"]
+        for one in result.columns
+        if one.difference.value is None
+    }
+    skipped = bool(old.rejected or new.rejected)
+    raise typer.Exit(conclude(plan, verdicts, unscored, skipped=skipped, say=say))
 
 
 compare.__doc__ = (

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
 from causerie.cli.assignments import chosen_plan
 from causerie.errors import CauserieError
-
-if TYPE_CHECKING:
-    from causerie.scoring import Plan, Summary
 
 _EXAMPLES = """
 **Examples**
@@ -30,8 +27,9 @@ _EXAMPLES = """
 
     zcat chats.jsonl.gz | causerie score - --metrics cosine --out -
 
-Exit status: 0 all scored, 1 some records were skipped or a metric has no score, 2 nothing could be
-done, 3 a --fail-if condition holds.
+Exit status: 0 every record was read and every metric scored something (single rows may be
+unscored, with a reason), 1 some records were skipped or a metric scored nothing, 2 nothing could be
+done or no metric but sentinels scored anything, 3 a --fail-if condition holds.
 """
 
 
@@ -106,7 +104,7 @@ def score(
     from causerie.cli.console import Display, say, show_summary
     from causerie.io import parse_columns
     from causerie.scoring import Inputs, Layout, Run, Scorer, ScoreStore
-    from causerie.scoring.gates import FAILED, exit_status, parse_condition, write_junit
+    from causerie.scoring.gates import conclude, parse_condition, write_junit
 
     plan = chosen_plan(metrics, set_, hypotheses, settings, level=level, speaker=speaker)
     conditions = [parse_condition(text, plan.columns, "mean") for text in fail_if or []]
@@ -136,53 +134,24 @@ def score(
             else:
                 say("interrupted: nothing was kept")
             raise
+        verdicts = [summary.judge(condition) for condition in conditions]
+        if junit:
+            write_junit(junit, f"causerie score {source.title}", verdicts)
         if not summary.items:
             raise CauserieError(summary.nothing_scored(speaker))
         if out == "-":
             for row in run.rows():
                 typer.echo(json.dumps(row, ensure_ascii=False))
         written = run.write()
-    verdicts = [summary.judge(condition) for condition in conditions]
     if junit:
-        write_junit(junit, f"causerie score {source.title}", verdicts)
         written.append(junit)
     show_summary(summary, plan.signature, written)
-    for verdict in verdicts:
-        if verdict.holds is not False:
-            say(f"{'failed' if verdict.holds else 'error'}: {verdict}")
-    silent = _without_scores(plan, summary)
-    for alias, why in silent.items():
-        say(f"warning: {alias} scored nothing: {why}")
-    status = exit_status(verdicts, bool(summary.rejected or silent))
-    if status != FAILED and _serious(plan) <= silent.keys():
-        raise CauserieError(
-            f"nothing was scored by {', '.join(silent)}: choose other metrics, or give what they "
-            "need (see above)"
-        )
-    raise typer.Exit(status)
+    unscored = {name: one.unscored for name, one in summary.columns.items() if not one.scored}
+    skipped = bool(summary.rejected)
+    raise typer.Exit(conclude(plan, verdicts, unscored, skipped=skipped, say=say))
 
 
 score.__doc__ = (
     "Score every response (or dialogue) of one or more files.\n\n"
     "An interrupted run with --out continues where it stopped.\n" + _EXAMPLES
 )
-
-
-def _without_scores(plan: Plan, summary: Summary) -> dict[str, str]:
-    """The metrics that scored nothing at all, and why."""
-    columns, silent = summary.columns, {}
-    for alias in plan.metrics:
-        figures = [columns[name] for name in plan.columns_of(alias)]
-        if not any(one.scored for one in figures):
-            silent[alias] = "; ".join(dict.fromkeys(r for one in figures for r in one.unscored))
-    return silent
-
-
-def _serious(plan: Plan) -> set[str]:
-    """The metrics that are no sentinels; all, if there are only such."""
-    serious = {
-        alias
-        for alias in plan.metrics
-        if not all(column.sentinel for column in plan.columns_of(alias).values())
-    }
-    return serious or set(plan.metrics)

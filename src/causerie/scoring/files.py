@@ -25,7 +25,7 @@ from causerie.io import Record, Rejected, check_inputs, read, write_table
 from causerie.progress import Progress, Watch, ignore
 from causerie.report import Shown
 from causerie.scoring.scorer import Batch, Scorer
-from causerie.scoring.summary import Summary
+from causerie.scoring.summary import Summary, check_page
 from causerie.scoring.table import Layout, Row, by_dialogue
 
 if TYPE_CHECKING:
@@ -207,8 +207,7 @@ class Run:
                 raise CauserieError(f"{path} is an input: choose another {option}")
         if self.report is None:
             return
-        if self.report.suffix.lower() not in (".html", ".htm"):
-            raise CauserieError(f"{self.report} is to be a page: end its name with .html")
+        check_page(self.report)
         if self.layout.plan.level != "turn":
             raise CauserieError("--report shows scored turns: leave --level dialogue out")
         if not self.layout.text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from causerie.errors import CauserieError
 from causerie.io import write_whole
 from causerie.metrics.base import Column
+from causerie.scoring.plan import Plan
 
 Quantity: TypeAlias = Literal["mean", "difference", "percentile", "unscored", "skipped"]
 Operator: TypeAlias = Literal["<", ">"]
@@ -137,12 +138,51 @@ def _limit(text: str, written: str, percent: bool, quantity: str) -> float:
 
 
 def exit_status(verdicts: Iterable[Verdict], skipped: bool) -> int:
-    """Return 3 where a condition holds, 2 where one cannot be decided, 1 where records were
+    """Return 3 where a condition holds, 2 where one cannot be decided, 1 where something was
     skipped, and otherwise 0."""
     outcomes = [verdict.holds for verdict in verdicts]
     if any(outcomes):
         return FAILED
     return 2 if None in outcomes else int(skipped)
+
+
+def conclude(
+    plan: Plan,
+    verdicts: Sequence[Verdict],
+    unscored: Mapping[str, Iterable[str]],
+    *,
+    skipped: bool,
+    say: Callable[[str], None],
+) -> int:
+    """Say what failed and which metrics scored nothing, and return the exit status.
+
+    `unscored` has the columns without any score, and why. `CauserieError` if nothing but sentinels
+    scored anything, unless a condition holds.
+    """
+    for verdict in verdicts:
+        if verdict.holds is not False:
+            say(f"{'failed' if verdict.holds else 'error'}: {verdict}")
+    silent = [a for a in plan.metrics if plan.columns_of(a).keys() <= unscored.keys()]
+    for alias in silent:
+        why = dict.fromkeys(reason for name in plan.columns_of(alias) for reason in unscored[name])
+        say(f"warning: {alias} scored nothing: {'; '.join(why)}")
+    status = exit_status(verdicts, skipped or bool(silent))
+    if status != FAILED and _serious(plan) <= set(silent):
+        raise CauserieError(
+            f"nothing was scored by {', '.join(silent)}: choose other metrics, or give what they "
+            "need (see above)"
+        )
+    return status
+
+
+def _serious(plan: Plan) -> set[str]:
+    """The metrics that are no sentinels; all, if there are only such."""
+    serious = {
+        alias
+        for alias in plan.metrics
+        if not all(column.sentinel for column in plan.columns_of(alias).values())
+    }
+    return serious or set(plan.metrics)
 
 
 def write_junit(path: Path, name: str, verdicts: Sequence[Verdict]) -> None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.io import Rejected, arrow_table, records_of
+from causerie.io import Rejected, arrow_table, parse_columns, records_of
 from causerie.metrics.base import EMPTY, Level
 from causerie.report import Figures, Shown
 from causerie.scoring.plan import DEFAULT_METRICS, Metrics, Plan
 from causerie.scoring.scorer import Batch, Scorer
-from causerie.scoring.summary import Summary
+from causerie.scoring.summary import Summary, check_page
 from causerie.scoring.table import Layout, Row, by_dialogue
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Result:
 
         Without a column, the first one of which one end is better decides.
         """
+        if not isinstance(n, int):
+            raise CauserieError(f"n is how many rows you want, not {n!r}")
         name = self._ranked_by(column)
         figures, scores = Figures(self.layout.plan.columns[name]), self.batch.scores[name]
         known = [i for i, s in enumerate(scores) if s.value is not None or s.reason == EMPTY.reason]
@@ -81,6 +83,7 @@ class Result:
             raise CauserieError('a report shows scored turns: evaluate with level="turn"')
         if not self.layout.text:
             raise CauserieError("a report shows conversations: evaluate with text=True")
+        check_page(Path(path))
         shown = Shown(self.layout.explain)
         scored = enumerate(by_dialogue(self.batch))
         found = (shown.add(number, dialogue, scores) for number, (dialogue, scores) in scored)
@@ -138,7 +141,7 @@ def evaluate(
     percentiles: bool = False,
     explain: bool = False,
     text: bool = True,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | str | None = None,
     settings: Settings | None = None,
     store: ScoreStore | None = None,
     engines: Engines | None = None,
@@ -147,8 +150,9 @@ def evaluate(
 
     `data` is dialogues or exchanges, a list of OpenAI messages or of such lists, a list of strings
     or of such lists, dictionaries as in the files, a pandas or Arrow table with context and
-    response, or a path. `columns` says what it calls the fields that it names otherwise. Bad
-    records are left out with a warning.
+    response, or a path. `columns` says what it calls the fields that it names otherwise, by field
+    or as on the command line ("context=history,response=reply"). Bad records are left out with a
+    warning.
 
     `metrics` are named as on the command line ("density,b2=bleu:order=2"), or given as objects, in
     a list or by alias; `options` are by alias. `speaker` is a name, a role or "all"; None is the
@@ -159,27 +163,64 @@ def evaluate(
     >>> result["length"].to_pylist()
     [4.0]
     """
-    if engines is not None and settings is None:
-        settings = engines.settings
-    plan = Plan.of(metrics, options=options, settings=settings, level=level, speaker=speaker)
+    plan = plan_of(metrics, options, settings, engines, level=level, speaker=speaker)
     layout = Layout(plan, percentiles, explain, text)
     summary = Summary.of(plan)
     batches = []
     scorer = Scorer(plan, store, engines=engines)
-    for batch in scorer.batches(_good(data, columns, summary), explain=explain):
+    bad: list[Rejected] = []
+    for batch in scorer.batches(_good(data, columns_of(columns), summary, bad), explain=explain):
         summary.add(batch, text=text)
         batches.append(batch)
     if summary.records and not summary.items:
-        raise CauserieError(summary.nothing_scored(speaker))
+        first = f"; the first bad one is {bad[0]}" if bad else ""
+        raise CauserieError(summary.nothing_scored(speaker) + first)
     return Result(Batch.joined(plan, batches), layout, summary)
 
 
+def plan_of(
+    metrics: Metrics,
+    options: Mapping[str, Mapping[str, Any]] | None,
+    settings: Settings | None,
+    engines: Engines | None,
+    *,
+    level: Level = "turn",
+    speaker: str | None = None,
+) -> Plan:
+    """The plan of a call, which may come with engines and so with their settings."""
+    from causerie.engines import Settings
+
+    if speaker is not None and not isinstance(speaker, str):
+        raise CauserieError(f'speaker is a name, a role or "all", not {speaker!r}')
+    if engines is not None and settings is None:
+        settings = engines.settings
+    if settings is not None and not isinstance(settings, Settings):
+        raise CauserieError(
+            f"settings are causerie.Settings(...), not {type(settings).__name__}: "
+            'write for example Settings(encoder="FOLDER")'
+        )
+    return Plan.of(metrics, options=options, settings=settings, level=level, speaker=speaker)
+
+
+def columns_of(columns: Mapping[str, str] | str | None) -> Mapping[str, str]:
+    """What the data calls its fields, which may be given as on the command line."""
+    if isinstance(columns, str):
+        return parse_columns(columns)
+    if columns is not None and not isinstance(columns, Mapping):
+        raise CauserieError(
+            f"columns are given by field, as in {{'response': 'reply'}}, not as {columns!r}"
+        )
+    return columns or {}
+
+
 def _good(
-    data: object, columns: Mapping[str, str] | None, summary: Summary
+    data: object, columns: Mapping[str, str], summary: Summary, bad: list[Rejected]
 ) -> Iterator[Dialogue | Exchange]:
     for record in records_of(data, columns):
         if isinstance(record, Rejected):
             summary.reject()
+            if not bad:
+                bad.append(record)
             warnings.warn(f"left out: {record}", stacklevel=4)
         else:
             summary.see(record)

@@ -248,6 +248,12 @@ class Summary:
                 self.speakers.append(speaker)
 
 
+def check_page(path: Path) -> None:
+    """Refuse a page whose name would not open as one."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CauserieError(f"{path} is to be a page: end its name with .html")
+
+
 def _merge_into(
     figures: dict[str, Figures], more: Mapping[str, Figures], rows: int = 0, dialogues: int = 0
 ) -> None:
