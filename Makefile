@@ -46,6 +46,7 @@ bench-engines: $(STAMP)
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/encoder.py
 	$(BIN)/python benchmarks/density.py
+	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/startup.py
 
 $(STAMP): pyproject.toml constraints.txt

@@ -228,3 +228,15 @@ def test_the_table_of_the_docs_is_the_table_of_the_code() -> None:
 
 def test_the_examples_in_the_docstrings() -> None:
     assert doctest.testmod(causerie.dialogue).failed == 0
+
+
+def test_parts_for_tools_alone_are_no_empty_reply() -> None:
+    messages = [
+        {"role": "user", "content": "What is the weather?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "name": "weather", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "content": "rain"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "It rains."}]},
+    ]
+    dialogue = Dialogue.from_messages(messages)
+    assert [turn.text for turn in dialogue.turns] == ["What is the weather?", "It rains."]
+    assert dialogue.metadata["tool_messages"] == 2

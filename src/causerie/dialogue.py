@@ -296,7 +296,7 @@ def read_message(message: object, index: int | None = None) -> Turn | str | None
     text = _content(fields.get(key), key) or _content(fields.get("refusal"), "refusal")
     if name in BACKGROUND:
         return text
-    if role == "system" and calls_tool and not text:
+    if not text and (_is_of_tools(fields.get(key)) or (role == "system" and calls_tool)):
         return None
     speaker = fields.get("name")
     if not isinstance(speaker, str) or not speaker.strip():
@@ -393,6 +393,13 @@ def _content(content: object, name: str) -> str:
     if isinstance(content, list):
         content = "\n".join(part for item in content if (part := _part(item, name)) is not None)
     return checked(content, name)
+
+
+def _is_of_tools(content: object) -> bool:
+    """Whether a part of a message's content goes to a tool or comes from one."""
+    parts = content if isinstance(content, list) else []
+    kinds = [part.get("type") for part in parts if isinstance(part, Mapping)]
+    return any(str(kind).startswith(("tool", "function")) for kind in kinds)
 
 
 def _part(part: object, name: str) -> str | None:

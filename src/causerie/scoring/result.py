@@ -199,7 +199,10 @@ def plan_of(
             f"settings are causerie.Settings(...), not {type(settings).__name__}: "
             'write for example Settings(encoder="FOLDER")'
         )
-    return Plan.of(metrics, options=options, settings=settings, level=level, speaker=speaker)
+    plan = Plan.of(metrics, options=options, settings=settings, level=level, speaker=speaker)
+    if engines is None:  # engines that serve other plans, too, may know more than this one uses
+        plan.check_settings()
+    return plan
 
 
 def columns_of(columns: Mapping[str, str] | str | None) -> Mapping[str, str]:
