@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from causerie.bench.page.words import chance
+from causerie.bench.page.findings import chance
 from causerie.bench.results import (
     PAIR_STATISTICS,
     STATISTICS,

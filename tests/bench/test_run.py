@@ -178,7 +178,7 @@ def test_kept_scores_load_no_network(
                 refresh=refresh,
             )  # fmt: skip
 
-    def none(*arguments: object) -> Encoder:
+    def none(*arguments: object, **options: object) -> Encoder:
         raise CauserieError("no network may be loaded")
 
     first = run()

@@ -285,7 +285,7 @@ def test_interrupted_runs_say_how_to_go_on(tmp_path: Path) -> None:
     path, out = tmp_path / "many.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(dialogue(str(i), "hi there", "oh, hi") + "\n" for i in range(5_000)))
     words = ["score", path, "-m", "length,overlap", "--out", out]
-    done = ended_by(signal.SIGINT, words, touched=tmp_path / "out.jsonl.partial", times=10)
+    done = ended_by(signal.SIGINT, words, touched=tmp_path / "out.jsonl.partial", times=20)
     assert done.returncode == 130, done.stderr
     assert "the same command goes on" in done.stderr
     assert "Traceback" not in done.stderr

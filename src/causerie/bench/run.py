@@ -184,8 +184,10 @@ def choose_metrics(
     found = Plan.of(wanted, options={a: o for a, o in options.items() if a not in SENTINELS})
     added = Plan.of(SENTINELS, options={a: o for a, o in options.items() if a in SENTINELS})
     metrics = {a: m for a, m in found.metrics.items() if a not in SENTINELS}
+    plan = Plan({**metrics, **added.metrics}, settings, speaker="all")
+    plan.check_settings()
     return Chosen(
-        Plan({**metrics, **added.metrics}, settings, speaker="all"),
+        plan,
         frozenset(optional),
         tuple(left_out),
     )
@@ -346,7 +348,7 @@ def _signature(run: BenchRun, plan: Plan) -> str:
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return counted(max(1, round(seconds)), "second")
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 

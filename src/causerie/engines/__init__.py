@@ -163,7 +163,7 @@ class Engines:
                 model = f"lm@{tuned.sha256[:12]}"
             else:
                 stock = self.store.identify(settings.lm, kind)
-                model = f"lm:{stock.label}@{stock.sha256[:12]}"
+                model = f"lm:{stock.label}@{stock.digest[:12]}"
             return ",".join([model, form or "own format", settings.dtype])
         found = self.store.identify(name or settings.encoder, kind)
-        return f"{kind}:{found.label}@{found.sha256[:12]},{settings.dtype}"
+        return f"{kind}:{found.label}@{found.digest[:12]},{settings.dtype}"

@@ -9,6 +9,7 @@ any weights are opened.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
@@ -144,8 +145,11 @@ class Metric:
         """
         groups = [scorable(dialogue, speaker) for dialogue in dialogues]
         rows = iter(self.score_exchanges([e for group in groups for e in group], engines))
-        columns = len(self.columns("dialogue"))
-        return [mean_scores([next(rows) for _ in group], columns) for group in groups]
+        columns = self.columns("dialogue")
+        return [
+            mean_scores([next(rows) for _ in group], columns, empty_responses(dialogue, speaker))
+            for dialogue, group in zip(dialogues, groups, strict=True)
+        ]
 
     @property
     def uses(self) -> frozenset[str]:
@@ -186,8 +190,9 @@ class Metric:
 
         Scores are kept by signature, so a change of its code must change it.
         """
-        modules = {c.__module__ for c in type(self).__mro__ if issubclass(c, Metric)}
-        return [version_of(m) for m in sorted(modules) if m.partition(".")[0] != "causerie"]
+        own = [c for c in type(self).__mro__ if issubclass(c, Metric)]
+        foreign = [c for c in own if c.__module__.partition(".")[0] != "causerie"]
+        return sorted({version_of(c) for c in foreign})
 
 
 def as_scores(
@@ -200,6 +205,12 @@ def as_scores(
         if missing := [c.name for c in columns if c.name not in given]:
             raise CauserieError(f"score_one gives no {missing[0]!r}, which columns names")
         return tuple(Score.of(given[column.name]) for column in columns)
+    if not isinstance(given, (int, float)) or len(columns) != 1:
+        names = ", ".join(repr(column.name) for column in columns)
+        raise CauserieError(
+            f"score_one returned {given!r}: it returns a number where there is one column, and "
+            f"where there are several a number for each of them by name ({names})"
+        )
     return (Score.of(given),)
 
 
@@ -208,29 +219,61 @@ def scorable(dialogue: Dialogue, speaker: str | None) -> list[Exchange]:
     return [e for e in dialogue.exchanges(speaker) if e.response.text.strip()]
 
 
-def mean_scores(rows: Sequence[Scores], columns: int) -> Scores:
-    """Column means over the rows that have a value there."""
+def empty_responses(dialogue: Dialogue, speaker: str | None) -> int:
+    """How many of the wanted responses of a dialogue are empty."""
+    return sum(not e.response.text.strip() for e in dialogue.exchanges(speaker))
 
-    def mean(column: int) -> Score:
-        values = [v for row in rows if (v := row[column].value) is not None]
+
+def mean_scores(rows: Sequence[Scores], columns: Sequence[Column], empty: int = 0) -> Scores:
+    """Column means over the rows that have a value there; empty responses count as the worst."""
+
+    def mean(place: int, column: Column) -> Score:
+        values = [v for row in rows if (v := row[place].value) is not None]
         if values:
+            values = with_empty(values, column, empty)
             return Score.of(math.fsum(values) / len(values))
-        reasons = [r for row in rows if (r := row[column].reason)]
+        reasons = [r for row in rows if (r := row[place].reason)]
+        if empty and not reasons:
+            return EMPTY
         return Score.unscored(reasons[0] if reasons else "no exchange to score")
 
-    return tuple(mean(column) for column in range(columns))
+    return tuple(mean(place, column) for place, column in enumerate(columns))
 
 
-def version_of(module: str) -> str:
-    """A package with its version and a digest of one of its modules, for signatures."""
+def with_empty(values: Sequence[float], column: Column, empty: int) -> list[float]:
+    """The values with one more for each empty response: the worst there can be, or was."""
+    if column.better is None:
+        return list(values)
+    seen = min(values) if column.better == "higher" else max(values)
+    worst = column.worst if column.worst is not None else seen
+    return [*values, *[worst] * empty]
+
+
+def version_of(metric: type) -> str:
+    """The package that defines a metric, with its version and a digest of all its code."""
+    import inspect
     import sys
     from importlib.metadata import packages_distributions, version
 
-    package = module.partition(".")[0]
+    package = metric.__module__.partition(".")[0]
     found = packages_distributions().get(package, [])
     release = f"{found[0]} {version(found[0])}" if found else package
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return f"{release}@{_content(file)}" if file else release
+    whole = getattr(sys.modules.get(package), "__file__", None)
+    file = getattr(sys.modules.get(metric.__module__), "__file__", None)
+    if whole and Path(whole).name == "__init__.py":
+        code = "".join(map(_content, sorted(Path(whole).parent.rglob("*.py"))))
+    elif file:
+        code = _content(file)
+    else:  # a notebook, or a line after python -c
+        try:
+            code = inspect.getsource(metric)
+        except (OSError, TypeError):
+            code = f"{id(metric)} {_PROCESS}"  # unknown: what it scores is its own
+    return f"{release}@{sha256(code.encode()).hexdigest()[:12]}"
+
+
+_PROCESS = os.urandom(8).hex()
+"""Tells this process from others, where nothing else tells one class from another."""
 
 
 def _content(path: str | Path) -> str:

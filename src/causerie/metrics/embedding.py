@@ -44,7 +44,8 @@ class Embedding(ReferenceMetric):
         return frozenset() if self.vectors else super().uses
 
     def signature(self, engines: Engines) -> str:
-        return self._with_options() if self.vectors else super().signature(engines)
+        own = "|".join([self._with_options(), *self._code()])
+        return own if self.vectors else super().signature(engines)
 
     def _source(self, engines: Engines) -> WordVectors | Encoder:
         if self.vectors is None:

@@ -70,7 +70,8 @@ class TrainedMetric(Metric, Trainable):
         return frozenset() if self.info.backbone in known else frozenset({"encoder"})
 
     def signature(self, engines: Engines) -> str:
-        return f"{self._with_options()}@{self.info.sha256[:12]}|{engines.settings.dtype}"
+        named = f"{self._with_options()}@{self.info.sha256[:12]}"
+        return "|".join([named, *self._code(), engines.settings.dtype])
 
     @property
     def _told_elsewhere(self) -> frozenset[str]:

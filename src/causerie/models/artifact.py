@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,28 +46,37 @@ class ArtifactInfo:
     @classmethod
     def read(cls, folder: Path, metric: str | None = None) -> ArtifactInfo:
         """The artifact in a folder; one of `metric` where that is given."""
-        config = _read_config(folder)
-        if metric not in (None, config["metric"]):
-            raise CauserieError(
-                f"{folder.name} is an artifact of {config['metric']}, not of {metric}"
-            )
         try:
-            return cls(
-                folder,
-                config["metric"],
-                # Artifacts of version 0.1.0 had no digest: it is that of their weights.
-                config.get("sha256") or load_artifact(str(folder)).sha256,
-                config["backbone"]["name"],
-                config["backbone"]["sha256"],
-                config["options"],
-            )
-        except (KeyError, TypeError) as error:
+            state = [(folder / f).stat() for f in (CONFIG, NETWORK, STATISTICS)]
+        except OSError as error:
             raise damaged(str(folder), error) from error
+        found = _read_info(folder, tuple((s.st_mtime_ns, s.st_size) for s in state))
+        if metric not in (None, found.metric):
+            raise CauserieError(f"{folder.name} is an artifact of {found.metric}, not of {metric}")
+        return found
 
     @classmethod
     def find(cls, name: str, metric: str | None = None) -> ArtifactInfo:
         """A shipped artifact by its name, or any by its folder."""
         return cls.read(find_artifact(name), metric)
+
+
+@lru_cache(64)
+def _read_info(folder: Path, state: tuple[tuple[int, int], ...]) -> ArtifactInfo:
+    """What a config.json says, read once as long as the files stay as they are."""
+    config = _read_config(folder)
+    try:
+        return ArtifactInfo(
+            folder,
+            config["metric"],
+            # Artifacts of version 0.1.0 had no digest: it is that of their weights.
+            config.get("sha256") or load_artifact(str(folder)).sha256,
+            config["backbone"]["name"],
+            config["backbone"]["sha256"],
+            config["options"],
+        )
+    except (KeyError, TypeError) as error:
+        raise damaged(str(folder), error) from error
 
 
 @dataclass(frozen=True, eq=False)

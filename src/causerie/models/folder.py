@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,3 +64,13 @@ def weights_sha256(folder: Path) -> str:
     raise CauserieError(
         f"{folder} holds no model.safetensors: give the folder of a saved transformers model"
     )
+
+
+def folder_digest(folder: Path, weights: str) -> str:
+    """Of the weights and of the files beside them that decide what a network computes."""
+    beside = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and file.suffix in (".json", ".txt", ".model", ".jinja")
+    )
+    return hashlib.sha256(f"{weights} {sha256_of_all(beside)}".encode()).hexdigest()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from causerie.errors import CauserieError
 from causerie.models.conversion import convert_gguf
-from causerie.models.folder import Pooling, SentenceSettings, weights_sha256
+from causerie.models.folder import Pooling, SentenceSettings, folder_digest, weights_sha256
 from causerie.models.hashing import sha256
 from causerie.models.hub import hub_file, is_hub_name
 from causerie.models.registry import REGISTRY, Entry, Kind, read_registry
@@ -53,6 +53,9 @@ class Identity:
     label: str
     """Says what it is, not where: a folder by its last name."""
     sha256: str
+    """Of the weights; of a hub model, its commit."""
+    digest: str
+    """Of everything in a folder that decides numbers: weights, settings, tokenizer."""
 
 
 class Store:
@@ -162,9 +165,13 @@ class Store:
         """Say which model `resolve` would give; a known one need not be in the store for that."""
         entry = self._known(name, kind)
         if entry is not None:
-            return Identity(entry.name, entry.files[entry.weights])
+            weights = entry.files[entry.weights]
+            return Identity(entry.name, weights, weights)  # a name stands for fixed files
         resolved = self.resolve(name, kind)
-        return Identity(Path(resolved.name).name, resolved.sha256)
+        digest = resolved.sha256
+        if resolved.revision is None:
+            digest = folder_digest(Path(resolved.location), resolved.sha256)
+        return Identity(Path(resolved.name).name, resolved.sha256, digest)
 
     def _resolved_hub(self, name: str, kind: Kind) -> Resolved:
         offline = self.offline or not hub_answers()

@@ -308,14 +308,16 @@ class Journal:
 
     def append(self, lines: Mapping[str, Iterable[Row]], state: dict[str, Any]) -> None:
         """Add lines to the files and remember the state after them, all or nothing."""
+        sizes = dict(self._sizes)
         for name, rows in lines.items():
             data = "".join(json.dumps(row) + "\n" for row in rows).encode()
             self._write(self.folder / name, "ab", data)
-            self._sizes[name] += len(data)
-        checkpoint = {"fingerprint": self._fingerprint, "sizes": self._sizes, "state": state}
+            sizes[name] += len(data)
+        checkpoint = {"fingerprint": self._fingerprint, "sizes": sizes, "state": state}
         temporary = self._checkpoint.with_suffix(".tmp")
         self._write(temporary, "wb", json.dumps(checkpoint).encode())
         os.replace(temporary, self._checkpoint)
+        self._sizes = sizes  # only now is anything kept
 
     def read(self, name: str) -> Iterator[Row]:
         """The lines of a file."""

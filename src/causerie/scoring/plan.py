@@ -44,6 +44,8 @@ class Plan:
         if self.level not in get_args(Level):
             choices = " or ".join(get_args(Level))
             raise CauserieError(f"unknown level {self.level!r}: use {choices}")
+        if wrong := [m for m in self.metrics.values() if not isinstance(m, Metric)]:
+            raise CauserieError(f"{wrong[0]!r} is not a metric: `Plan.of` takes metrics by name")
         if not self.metrics:
             raise CauserieError("no metric is named: `causerie metrics` lists them")
         columns = [name for alias in self.metrics for name in self.columns_of(alias)]

@@ -133,6 +133,8 @@ class Scorer:
         engines: Engines | None = None,
         refresh: bool = False,
     ) -> None:
+        if not isinstance(plan, Plan):
+            raise CauserieError("a scorer carries out a plan: make one with `Plan.of`")
         if engines is not None and engines.settings != plan.settings:
             raise CauserieError("the engines were made with other settings than the plan's")
         self.plan, self.store, self.refresh = plan, store, refresh
@@ -231,6 +233,11 @@ class Scorer:
         For many dialogues, `causerie.evaluate` is faster: it fills whole batches. At dialogue
         level the list has one entry.
         """
+        if not isinstance(item, (Dialogue, Exchange)):
+            raise CauserieError(
+                f"one dialogue or exchange is scored, not {type(item).__name__}: make one with "
+                "Dialogue.from_messages or Dialogue.from_texts, or use causerie.evaluate"
+            )
         batch = self.score_items(self.items_of(item), explain=explain)
         rows = [scores for _, scores in batch.rows()]
         return rows[0] if isinstance(item, Exchange) and rows else rows
@@ -325,15 +332,38 @@ class _Work:
                     items, engines, speaker=scorer.plan.speaker, explain=self._explain
                 )
             seconds = time.perf_counter() - start - (engines.loading_seconds - loading)
-        if len(rows) != len(items):
-            raise CauserieError(
-                f"metric {metric.name!r} gave {len(rows)} rows of scores for {len(items)} items"
-            )
+        check_rows(metric, rows, len(items), len(metric.columns(scorer.plan.level)))
+        if not self._explain:
+            rows = [tuple(_bare(score) for score in row) for row in rows]
         return rows, seconds, cuts
 
     @cached_property
     def _digests(self) -> list[bytes]:
         return [digest_of(item) for item in self._items]
+
+
+def check_rows(metric: Metric, rows: Any, items: int, columns: int) -> None:
+    """Refuse what a metric returned if it is not a tuple of scores for every item."""
+    for row in rows:
+        if not (isinstance(row, tuple) and all(isinstance(one, Score) for one in row)):
+            raise CauserieError(
+                f"metric {metric.name!r} returned {row!r} for an item: return a tuple of "
+                "causerie.Score, one per column"
+            )
+        if len(row) != columns:
+            raise CauserieError(
+                f"metric {metric.name!r} returned {len(row)} scores for an item and has "
+                f"{columns} columns"
+            )
+    if len(rows) != items:
+        raise CauserieError(
+            f"metric {metric.name!r} gave {len(rows)} rows of scores for {items} items"
+        )
+
+
+def _bare(score: Score) -> Score:
+    """The score without an explanation, which nobody asked for."""
+    return score if score.explanation is None else replace(score, explanation=None)
 
 
 def load(name: str, settings: Settings | None = None, **options: Any) -> Scorer:

@@ -26,6 +26,8 @@ Item: TypeAlias = Exchange | Dialogue
 
 VERSION = 2
 """Of the schema; a file of another version is begun anew."""
+OWNER = int.from_bytes(b"caus", "big")
+"""What SQLite calls an application id: says whose file it is."""
 LARGEST = 2 << 30
 """Bytes of scores beyond which the oldest are forgotten."""
 _SCHEMA = """
@@ -89,7 +91,8 @@ class ScoreStore:
         """What is known of these items under a metric's key, with explanations if wanted."""
         wanted, found = list(dict.fromkeys(digests)), {}
         with self._guarded():
-            metric = self._metric(key)
+            # No look-up writes: a transaction would lock others out while networks compute.
+            metric = self._known(key)
             for start in range(0, len(wanted), _LOOKED_UP_AT_ONCE):
                 part = wanted[start : start + _LOOKED_UP_AT_ONCE]
                 marks = ",".join("?" * len(part))
@@ -107,7 +110,8 @@ class ScoreStore:
     def put(self, key: str, rows: Mapping[bytes, Kept], explain: bool) -> None:
         """Keep these, all or none."""
         with self._guarded(), self._database:
-            metric = self._metric(key)
+            self._database.execute("INSERT OR IGNORE INTO metrics (key) VALUES (?)", (key,))
+            metric = self._known(key)
             self._database.executemany(
                 "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
@@ -121,7 +125,7 @@ class ScoreStore:
         """What a metric has cost on this machine so far; None if it never ran."""
         with self._guarded():
             seconds, size = self._database.execute(
-                "SELECT SUM(seconds), SUM(size) FROM scores WHERE metric=?", (self._metric(key),)
+                "SELECT SUM(seconds), SUM(size) FROM scores WHERE metric=?", (self._known(key),)
             ).fetchone()
         return seconds / size if size else None
 
@@ -148,19 +152,27 @@ class ScoreStore:
         """Make the tables; those of another version go."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")  # one process at a time
+            (owner,) = self._database.execute("PRAGMA application_id").fetchone()
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            if tables and owner != OWNER:
+                raise CauserieError(
+                    f"{self.path} is a database, but not one of causerie's scores: name another "
+                    "file with --scores"
+                )
             if version == VERSION:
                 return
             for table in ("metrics", "scores"):
                 self._database.execute(f"DROP TABLE IF EXISTS {table}")
             for statement in _SCHEMA.split(";\n"):
                 self._database.execute(statement)
+            self._database.execute(f"PRAGMA application_id = {OWNER}")
             self._database.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _metric(self, key: str) -> int:
-        self._database.execute("INSERT OR IGNORE INTO metrics (key) VALUES (?)", (key,))
+    def _known(self, key: str) -> int | None:
+        """The number of a metric's key; None if nothing was ever kept under it."""
         row = self._database.execute("SELECT id FROM metrics WHERE key=?", (key,)).fetchone()
-        return int(row[0])
+        return int(row[0]) if row else None
 
     def _forget_oldest(self) -> None:
         (pages,) = self._database.execute("PRAGMA page_count").fetchone()
@@ -192,16 +204,22 @@ def digest_of(item: Item) -> bytes:
     content = [
         type(item).__name__,
         dialogue.background,
-        [(t.speaker, t.text, t.role, t.references, sorted(t.features.items())) for t in turns],
+        [(t.speaker, t.text, t.role, t.references, _numbers(t.features)) for t in turns],
     ]
     return sha256(json.dumps(content).encode()).digest()
+
+
+def _numbers(features: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Whatever kind of numbers they are, in one order."""
+    return sorted((name, float(value)) for name, value in features.items())
 
 
 def default_path() -> Path:
     """Where scores are kept unless another place is named."""
     from platformdirs import user_cache_path
 
-    return user_cache_path("causerie") / "scores.sqlite"
+    # The version is in the name, so that two versions of causerie do not wipe each other's.
+    return user_cache_path("causerie") / f"scores-{VERSION}.sqlite"
 
 
 def _written(scores: Scores) -> str:

@@ -7,10 +7,19 @@ from pathlib import Path
 from string import Template
 
 from causerie.bench.page.charts import distributions, scatter_data, wins_matrix
-from causerie.bench.page.findings import Finding, main, overall, sentence
+from causerie.bench.page.findings import (
+    NOTHING,
+    Finding,
+    extent,
+    label,
+    main,
+    measured,
+    overall,
+    sentence,
+    short_label,
+)
 from causerie.bench.page.heat import by_dimension, heat_maps
 from causerie.bench.page.ranking import ranking_table
-from causerie.bench.page.words import NOTHING, extent, label, measured, short_label
 from causerie.bench.results import RunResult, SetResult
 from causerie.io import write_whole
 from causerie.render.numbers import counted

@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from causerie.bench.page.findings import Finding, main
-from causerie.bench.page.words import label, measured, metric_name, readable
+from causerie.bench.page.findings import Finding, label, main, measured, metric_name, readable
 from causerie.bench.results import Histogram, SetResult
 from causerie.render.numbers import brief
 from causerie.render.page import outside

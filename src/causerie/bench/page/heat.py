@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from causerie.bench.page.words import (
+from causerie.bench.page.findings import (
     NOTHING,
     chance,
     family,

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from causerie.bench.page.findings import Finding, main
-from causerie.bench.page.heat import CEILING
-from causerie.bench.page.words import (
+from causerie.bench.page.findings import (
     NOTHING,
+    Finding,
     chance,
     interval,
     label,
+    main,
     measured,
     metric_name,
     readable,
     short_label,
 )
+from causerie.bench.page.heat import CEILING
 from causerie.bench.results import MetricRow, SetResult
 from causerie.render.numbers import brief, number
 from causerie.render.svg import IntervalChart

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import Column, Level, Score, Scores, scorable
+from causerie.metrics.base import (
+    EMPTY,
+    Column,
+    Level,
+    Score,
+    Scores,
+    empty_responses,
+    scorable,
+    with_empty,
+)
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.gaussian import Gaussian, distances
 from causerie.metrics.trained import TrainedMetric, calibrated_score, with_context
@@ -99,13 +108,18 @@ class Density(TrainedMetric):
         groups = [scorable(dialogue, speaker) for dialogue in dialogues]
         turns = iter(self.score_exchanges([e for group in groups for e in group], engines))
         artifact, _ = self.restored(engines)
-        return [(self._whole(artifact, [next(turns)[0] for _ in group]),) for group in groups]
+        empty = [empty_responses(dialogue, speaker) for dialogue in dialogues]
+        return [
+            (self._whole(artifact, [next(turns)[0] for _ in group], silent),)
+            for group, silent in zip(groups, empty, strict=True)
+        ]
 
-    def _whole(self, artifact: Artifact, turns: Sequence[Score]) -> Score:
+    def _whole(self, artifact: Artifact, turns: Sequence[Score], empty: int) -> Score:
         """The score of a dialogue from those of its turns."""
         values = [score.value for score in turns if score.value is not None]
         if not values:
-            return Score.unscored("no exchange to score")
+            return EMPTY if empty else Score.unscored("no exchange to score")
+        values = with_empty(values, self.columns("dialogue")[0], empty)
         probabilities = [s.explanation["classifier probability"] for s in turns if s.explanation]
         mean = math.fsum(probabilities) / len(probabilities)
         explanation = {"mean classifier probability": round(mean, 4)}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.metrics.base import Column, Level, Metric, Score, Scores
+from causerie.metrics.base import EMPTY, Column, Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
 from causerie.metrics.followups.hypotheses import OVERALL, Dimension, Dimensions, dimensions
 from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
@@ -111,10 +111,16 @@ class FollowUpMetric(Metric):
         explain: bool = False,
     ) -> list[Scores]:
         last = [_last_response(dialogue, speaker) for dialogue in dialogues]
-        asked = [exchange for exchange in last if exchange]
+        asked = [e for e in last if e and e.response.text.strip()]
         scores = iter(self._score(asked, "dialogue", engines, explain))
-        unscored = (_NO_TURN,) * len(self.columns("dialogue"))
-        return [next(scores) if exchange else unscored for exchange in last]
+        columns = len(self.columns("dialogue"))
+
+        def row(exchange: Exchange | None) -> Scores:
+            if exchange is None:
+                return (_NO_TURN,) * columns
+            return next(scores) if exchange.response.text.strip() else (EMPTY,) * columns
+
+        return [row(exchange) for exchange in last]
 
     def _score(
         self, exchanges: Sequence[Exchange], level: Level, engines: Engines, explain: bool
@@ -241,5 +247,5 @@ def _read_dimensions(path: str | None, state: tuple[int, int] | None) -> Dimensi
 
 def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
     """The turn that stands for the dialogue, with everything before it."""
-    places = [i for i in dialogue.turns_by(speaker) if dialogue.turns[i].text.strip()]
+    places = dialogue.turns_by(speaker)
     return Exchange(dialogue, places[-1]) if places else None
