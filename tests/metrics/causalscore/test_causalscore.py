@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import signal
 import sys
 from dataclasses import replace
 from itertools import permutations
@@ -33,7 +33,7 @@ from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import auc
 from causerie.training.corpus import AnnotatedCorpus
 from causerie.training.trainable import Start, TrainingRun
-from terminal import run_causerie
+from terminal import ended_by, run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
 from annotated_talks import write_annotations, write_dialogues
@@ -400,19 +400,8 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     assert "round 1: " in done.stderr
 
     broken = command(tmp_path, tiny_bert, "--out", str(tmp_path / "broken"))
-    killer = (
-        "import os, runpy, sys\n"
-        "from causerie.training import checkpoint\n"
-        "save = checkpoint.Checkpoint.save\n"
-        "def save_and_die(self, progress):\n"
-        "    save(self, progress)\n"
-        "    if self._latest.parent.name == 'conditional-1':\n"
-        "        os.kill(os.getpid(), 9)\n"
-        "checkpoint.Checkpoint.save = save_and_die\n"
-        f"sys.argv = {['causerie', *broken]!r}\n"
-        "runpy.run_module('causerie', run_name='__main__')\n"
-    )
-    killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
+    checkpoint = tmp_path / "broken.training" / "conditional-1" / "checkpoint.safetensors"
+    killed = ended_by(signal.SIGKILL, broken, checkpoint, times=2)
     assert killed.returncode == -9, killed.stderr
     refused = run_causerie(*broken)
     assert refused.returncode == 2

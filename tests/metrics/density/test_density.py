@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
+import signal
 import sys
 import warnings
 from dataclasses import replace
@@ -31,7 +31,7 @@ from causerie.stats import rank_of_true
 from causerie.training.corpus import Corpus
 from causerie.training.negatives import ranking_items
 from causerie.training.trainable import Start, TrainingRun
-from terminal import run_causerie
+from terminal import ended_by, run_causerie
 
 sys.path.insert(0, str(Path(__file__).parent))
 from talks import write_talks
@@ -379,18 +379,8 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
     assert (tmp_path / "whole.training" / "curve.svg").exists()
 
     broken = command(tmp_path, tiny_bert, "--out", str(tmp_path / "broken"))
-    killer = (
-        "import os, runpy, sys\n"
-        "from causerie.training import checkpoint\n"
-        "save = checkpoint.Checkpoint.save\n"
-        "def save_and_die(self, progress):\n"
-        "    save(self, progress)\n"
-        "    os.kill(os.getpid(), 9)\n"
-        "checkpoint.Checkpoint.save = save_and_die\n"
-        f"sys.argv = {['causerie', *broken]!r}\n"
-        "runpy.run_module('causerie', run_name='__main__')\n"
-    )
-    killed = subprocess.run([sys.executable, "-c", killer], capture_output=True, text=True)
+    checkpoint = tmp_path / "broken.training" / "checkpoint.safetensors"
+    killed = ended_by(signal.SIGKILL, broken, checkpoint, times=2)
     assert killed.returncode == -9, killed.stderr
     assert not (tmp_path / "broken").exists()
     refused = run_causerie(*broken)

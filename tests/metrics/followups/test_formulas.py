@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causerie.metrics.followups.formulas import contrast, cpmi, cpmi_sym, nll, overall
+from causerie.metrics.followups.formulas import Statistic, contrast, cpmi, cpmi_sym, nll, overall
 from causerie.metrics.followups.hypotheses import Dimension
-from causerie.metrics.followups.statistics import Statistic
 
 numbers = st.floats(-50, 0)
 

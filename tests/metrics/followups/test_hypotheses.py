@@ -7,8 +7,8 @@ import json
 import pytest
 
 from causerie.errors import CauserieError
+from causerie.metrics.followups.formulas import Statistic, measured_statistic, read_statistics
 from causerie.metrics.followups.hypotheses import Dimension, dimensions
-from causerie.metrics.followups.statistics import Statistic, measured_statistic, read_statistics
 
 TURN = (
     "interesting",

@@ -1,4 +1,4 @@
-"""The formulas of FED and of C-PMI, on average log-likelihoods of sequences.
+"""The formulas of FED and of C-PMI, and what human exchanges score, which puts them on one scale.
 
 With c the history, r the response and h a hypothesis, `crh` stands for L(c, r, h), the average
 log-likelihood of the sequence of all three (section 4), `ch` for L(c, h), and so on.
@@ -8,10 +8,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
+from typing import Any, TypeAlias, get_args
 
-from causerie.metrics.followups.hypotheses import Dimension
-from causerie.metrics.followups.statistics import Statistics
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level
+from causerie.metrics.followups.hypotheses import (
+    Dimension,
+    Dimensions,
+    check_table,
+    dimension_name,
+    read_table,
+)
+from causerie.models.artifact import damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Of one dimension on human exchanges."""
+
+    mean: float
+    deviation: float
+
+
+Statistics: TypeAlias = Mapping[str, Statistic]
+"""By dimension."""
 
 
 def nll(crh: float) -> float:
@@ -62,3 +85,50 @@ def _two_sided(dimension: Dimension) -> bool:
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
+
+
+def read_statistics(path: Path, metric: str, known: Dimensions) -> dict[Level, Statistics]:
+    """One metric's statistics of both levels, from a file that may have those of several.
+
+    The file has `{"fed": {"turn": {"interesting": {"mean": 0.1, "deviation": 0.2}, ...}}}`, with
+    names among the `known` dimensions.
+    """
+    table: Any = read_table(path)
+    levels = check_table(table.get(metric), f"{path}: {metric}")
+    found: dict[Level, Statistics] = {}
+    for level in get_args(Level):
+        where = f"{path}: {metric}.{level}"
+        by_dimension = check_table(levels.get(level, {}), where)
+        found[level] = {
+            dimension_name(name, f"{where}.{name}"): _statistic(value, f"{where}.{name}")
+            for name, value in by_dimension.items()
+        }
+        if unknown := found[level].keys() - {dimension.name for dimension in known[level]}:
+            raise CauserieError(f"{where}.{min(unknown)} is no dimension of this level")
+    return found
+
+
+def measured_statistic(numbers: Sequence[float]) -> Statistic:
+    """From an artifact, which may be anybody's."""
+    try:
+        mean, deviation = numbers
+    except (TypeError, ValueError) as error:
+        raise damaged("of the language model", error) from error
+    if not _is_valid(found := Statistic(mean, deviation)):
+        raise damaged("of the language model", ValueError(f"{found} is no statistic"))
+    return found
+
+
+def _statistic(value: Any, where: str) -> Statistic:
+    table = check_table(value, where)
+    try:
+        found = Statistic(float(table["mean"]), float(table["deviation"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        found = Statistic(math.nan, math.nan)
+    if not _is_valid(found):
+        raise CauserieError(f"{where} must have a mean and a deviation above 0")
+    return found
+
+
+def _is_valid(statistic: Statistic) -> bool:
+    return math.isfinite(statistic.mean) and 0 < statistic.deviation < math.inf

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from causerie.dialogue import Dialogue, Exchange
 from causerie.metrics.base import EMPTY, Column, Level, Metric, Score, Scores
 from causerie.metrics.followups import formulas
+from causerie.metrics.followups.formulas import Statistics, measured_statistic, read_statistics
 from causerie.metrics.followups.hypotheses import OVERALL, Dimension, Dimensions, dimensions
 from causerie.metrics.followups.sequences import EXPLAINED, Average, Likelihoods, Order, likelihoods
-from causerie.metrics.followups.statistics import Statistics, measured_statistic, read_statistics
 from causerie.options import option
 
 if TYPE_CHECKING:
