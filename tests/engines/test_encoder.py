@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -237,7 +238,18 @@ def test_settings(tiny_bert: Path) -> None:
     assert engines.signature("encoder") != exact.signature("encoder")
     other = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
     assert exact.signature("encoder") == other.signature("encoder")
-    assert exact.encoder.sha256[:12] in exact.signature("encoder")
+    digest = exact.store.identify(str(tiny_bert), "encoder").digest
+    assert exact.signature("encoder") == f"encoder:tiny-bert@{digest[:12]},float32"
+
+
+def test_files_beside_the_weights_are_in_the_signature(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny-bert"
+    shutil.copytree(tiny_bert, folder)
+    before = Engines(Settings(encoder=str(folder))).signature("encoder")
+    assert before == Engines(Settings(encoder=str(tiny_bert))).signature("encoder")
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 9}))
+    assert Engines(Settings(encoder=str(folder))).signature("encoder") != before
 
 
 @pytest.mark.default_models

@@ -193,7 +193,7 @@ def test_loads_what_the_settings_say(tiny_llama):
     signature = engines.signature("language model")
     assert engines.likelihood.format.name == "eos"
     assert ",eos," in signature
-    assert engines.likelihood.backbone.sha256[:12] in signature
+    assert engines.store.identify(engines.settings.lm, "language model").digest[:12] in signature
 
 
 @pytest.fixture(scope="module")

@@ -185,7 +185,8 @@ def choose_metrics(
     added = Plan.of(SENTINELS, options={a: o for a, o in options.items() if a in SENTINELS})
     metrics = {a: m for a, m in found.metrics.items() if a not in SENTINELS}
     plan = Plan({**metrics, **added.metrics}, settings, speaker="all")
-    plan.check_settings()
+    if "all" not in words:  # of all metrics, those that cannot use a network are left out
+        plan.check_settings()
     return Chosen(
         plan,
         frozenset(optional),

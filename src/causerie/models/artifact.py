@@ -46,14 +46,11 @@ class ArtifactInfo:
     @classmethod
     def read(cls, folder: Path, metric: str | None = None) -> ArtifactInfo:
         """The artifact in a folder; one of `metric` where that is given."""
-        try:
-            state = [(folder / f).stat() for f in (CONFIG, NETWORK, STATISTICS)]
-        except OSError as error:
-            raise damaged(str(folder), error) from error
-        found = _read_info(folder, tuple((s.st_mtime_ns, s.st_size) for s in state))
-        if metric not in (None, found.metric):
-            raise CauserieError(f"{folder.name} is an artifact of {found.metric}, not of {metric}")
-        return found
+        files = [folder / name for name in (CONFIG, NETWORK, STATISTICS)]
+        states = [file.stat() if file.is_file() else None for file in files]
+        if metric is not None and (other := metric_of(folder)) != metric:
+            raise CauserieError(f"{folder.name} is an artifact of {other}, not of {metric}")
+        return _read_info(folder, tuple(s and (s.st_mtime_ns, s.st_size) for s in states))
 
     @classmethod
     def find(cls, name: str, metric: str | None = None) -> ArtifactInfo:
@@ -62,7 +59,7 @@ class ArtifactInfo:
 
 
 @lru_cache(64)
-def _read_info(folder: Path, state: tuple[tuple[int, int], ...]) -> ArtifactInfo:
+def _read_info(folder: Path, states: tuple[tuple[int, int] | None, ...]) -> ArtifactInfo:
     """What a config.json says, read once as long as the files stay as they are."""
     config = _read_config(folder)
     try:

@@ -229,7 +229,9 @@ def test_the_command(trained: Odes, tiny_bert: Path, tmp_path: Path) -> None:
     chats.write_text(json.dumps({"id": "d", "turns": turns}))
     out = tmp_path / "scores.jsonl"
     options = ["--set", f"odes.artifact={trained.artifact}", "--encoder", str(tiny_bert)]
-    result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", "-o", str(out), *options])
+    result = CliRunner().invoke(
+        app, ["score", str(chats), "-m", "odes", "--speaker", "user", "-o", str(out), *options]
+    )
     assert result.exit_code == 0, result.output
     row = json.loads(out.read_text())
     assert 0 <= row["odes.stop_request"] <= 1
@@ -248,7 +250,9 @@ def test_no_log_or_report_spells_an_obscenity_out(
     chats.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
     options = ["--set", f"odes.artifact={trained.artifact}", "--encoder", str(tiny_bert)]
     options += ["--out", str(out), "--report", str(page), "--explain"]
-    result = CliRunner().invoke(app, ["score", str(chats), "-m", "odes", *options])
+    result = CliRunner().invoke(
+        app, ["score", str(chats), "-m", "odes", "--speaker", "user", *options]
+    )
     assert result.exit_code == 1, result.output
     assert "f*** you" in result.output
     assert "f*** you" in page.read_text()
