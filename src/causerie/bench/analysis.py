@@ -319,7 +319,7 @@ def _of_votes(judged: JudgedSet) -> Iterator[str]:
 def sample(
     units: Units, judgement: FloatArray, scores: Mapping[str, FloatArray], seed: int
 ) -> Sample:
-    """At most `MOST_POINTS` of the judged units, in their order."""
+    """Draw at most `MOST_POINTS` of the judged units, in their order."""
     judged = np.flatnonzero(np.isfinite(judgement))
     if len(judged) > MOST_POINTS:
         generator = np.random.default_rng(seed)

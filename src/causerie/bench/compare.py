@@ -104,7 +104,7 @@ class CompareResult:
     seed: int
     signature: str
     confidence: float = 0.95
-    """Of the intervals."""
+    """The confidence of the intervals."""
 
     def column(self, name: str) -> ColumnComparison:
         """What the column of that name says."""
@@ -347,7 +347,7 @@ def with_worst(batch: Batch, name: str, about: Column) -> FloatArray:
 
 
 def _mean_percentile(batch: Batch, name: str, start: int) -> float | None:
-    """Of the responses from there on; an empty reply is below all human ones."""
+    """The mean percentile from `start` on; an empty reply is below all human ones."""
     known = [
         0.0 if score.reason == EMPTY.reason else score.percentile
         for score in batch.scores[name][start:]

@@ -81,7 +81,7 @@ class BenchRun:
 
     parts: tuple[Part, ...]
     plan: Plan
-    """Of turns; dialogues are scored with the same metrics."""
+    """The plan for turns; dialogues are scored with the same metrics."""
     options: RunOptions
     optional: frozenset[str] = frozenset()
     """Metrics that are left out if they cannot be used."""

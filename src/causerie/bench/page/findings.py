@@ -53,7 +53,7 @@ def label(statistic: str, level: str = "turn") -> str:
 
 
 def short_label(statistic: str) -> str:
-    """For the head of a narrow column."""
+    """Shorten a name for the head of a narrow column."""
     if statistic in _SHORT:
         return _SHORT[statistic]
     return statistic.replace(".", " ").replace("-", " ")

@@ -56,7 +56,7 @@ class Ours:
 @dataclass(frozen=True)
 class ReproducedTable:
     printed: Table
-    """As in the paper; metrics that the paper does not have stand in rows of their own."""
+    """Rows as in the paper; metrics that it does not have stand in rows of their own."""
     ours: tuple[tuple[tuple[Ours, ...], ...], ...]
     """By block, row and column of the printed table."""
 
