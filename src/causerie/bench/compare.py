@@ -332,18 +332,12 @@ class _Compared:
 
 
 def with_worst(batch: Batch, name: str, about: Column) -> FloatArray:
-    """A column's values with the worst in place of empty replies, where an end is the good one.
-
-    Where the column has no bound, the worst is the worst that was seen.
-    """
+    """A column's values with the worst in place of empty replies, where an end is the good one."""
     values = batch.values(name)
-    if about.better is None:
-        return values
-    worst = about.worst
-    if worst is None and not np.isnan(values).all():
-        worst = float(about.sign * np.nanmin(about.sign * values))
+    seen = values[~np.isnan(values)].tolist()
+    worst = about.empty_value(min(seen, default=None), max(seen, default=None))
     empty = [score.reason == EMPTY.reason for score in batch.scores[name]]
-    return np.where(empty, np.nan if worst is None else worst, values)
+    return values if worst is None else np.where(empty, worst, values)
 
 
 def _mean_percentile(batch: Batch, name: str, start: int) -> float | None:

@@ -7,7 +7,7 @@ decorator gives it every option that says which networks to use and how to run t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Optional, get_type_hints
@@ -116,36 +116,49 @@ _ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of the engines; it is called with them as `settings`."""
-    return _with_engine_options(command, tuple(_ENGINE_OPTIONS))
+    return engine_options_but()(command)
 
 
 def engine_options_but(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The same without some, which would have no effect on the command."""
-    names = tuple(name for name in _ENGINE_OPTIONS if name not in left_out)
-    return lambda command: _with_engine_options(command, names)
+    declared = {name: one for name, one in _ENGINE_OPTIONS.items() if name not in left_out}
 
-
-def _with_engine_options(
-    command: Callable[..., None], names: tuple[str, ...]
-) -> Callable[..., None]:
-    @wraps(command)
-    def with_settings(**given: Any) -> None:
+    def settings(**given: Any) -> Any:
         from causerie.engines import Settings
 
-        settings = Settings(**{name: given.pop(name) for name in names})
-        command(**given, settings=settings)
+        return Settings(**given)
+
+    return lambda command: with_options(command, "settings", declared, settings)
+
+
+def with_options(
+    command: Callable[..., None],
+    into: str,
+    declared: Mapping[str, tuple[Any, Any]],
+    make: Callable[..., Any],
+) -> Callable[..., None]:
+    """Give a command options that it takes together, as what `make` makes of them.
+
+    `into` is the command's parameter for it; `declared` has the annotation and the default of
+    each option by name.
+    """
+
+    @wraps(command)
+    def with_all(**given: Any) -> None:
+        command(**{into: make(**{name: given.pop(name) for name in declared})}, **given)
 
     hints = get_type_hints(command, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
         for name, parameter in inspect.signature(command).parameters.items()
-        if name != "settings"
+        if name != into
     ]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in ((name, _ENGINE_OPTIONS[name]) for name in names)
+        for name, (kind, default) in declared.items()
     ]
-    del with_settings.__wrapped__  # typer would look behind it
-    with_settings.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    with_settings.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
-    return with_settings
+    # A command may be given several groups: the next one asks for these annotations.
+    del with_all.__wrapped__  # typer would look behind it
+    with_all.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    with_all.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
+    return with_all

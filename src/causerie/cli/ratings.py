@@ -10,26 +10,18 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from causerie.cli import options
 from causerie.cli.options import engine_options
 from causerie.cli.ratingslog import (
-    Columns,
-    Features,
-    Kept,
-    Least,
-    Limit,
     Log,
+    LogOptions,
     Predictor,
-    Scale,
     Set,
     System,
-    Without,
     check_models,
     load_predictor,
-    measured_log,
+    measuring_options,
     names_in,
-    opened_store,
-    read_options,
+    prediction_options,
     say_skipped,
 )
 from causerie.errors import CauserieError
@@ -45,25 +37,16 @@ ratings_app = typer.Typer(
 
 @ratings_app.command()
 @engine_options
+@measuring_options
 def fit(
     log: Log,
     out: Annotated[Path, typer.Option(help="Folder of the predictor.", show_default=False)],
     settings: Any,
+    asked: LogOptions,
     model: Annotated[
         str, typer.Option(help="mean, length, transformer, mlp, lstm or cf-lstm.")
     ] = "cf-lstm",
-    features: Features = "fast",
-    columns: Columns = "",
     set_: Set = None,
-    scale: Scale = None,
-    system: System = None,
-    without: Without = None,
-    least: Least = 3,
-    limit: Limit = None,
-    seed: options.Seed = 0,
-    scores: options.ScoresFile = None,
-    kept: Kept = None,
-    refresh: options.Refresh = False,
     licence: Annotated[str, typer.Option(help="Of the log, for the card.")] = "not stated",
     force: Annotated[
         bool, typer.Option("--force", help="Replace a predictor that is there already.")
@@ -79,7 +62,6 @@ def fit(
     from causerie.models.artifact import check_place
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.log import LEAST_PAIRS
     from causerie.ratings.models import ModelConfig
     from causerie.ratings.predictor import FitOptions, fit_predictor
     from causerie.ratings.report import evaluation_markdown, predictor_card
@@ -87,32 +69,16 @@ def fit(
     out = out.resolve()
     check_place(out, replace=force)
     check_models([model])
-    config = make(ModelConfig, {"seed": seed, **parse_assignments(set_ or [])}, "a rating model")
-    chosen = FitOptions(model, config=config)
-    wanted = read_options(scale, system, without, least)
+    given = {"seed": asked.seed, **parse_assignments(set_ or [])}
+    chosen = FitOptions(model, config=make(ModelConfig, given, "a rating model"))
     with Display() as watch:
-        measured = measured_log(
-            log, settings, watch, [model], features=features, columns=columns, wanted=wanted,
-            limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
-        )  # fmt: skip
+        measured = asked.measured(log, settings, watch, [model])
         count, results = len(measured.dialogues), ""
         if count >= LEAST:
             compared = tuple(dict.fromkeys(("mean", "length", model)))
             found = cross_validate(measured, chosen, compared, seeds=1, watch=watch)
             results = evaluation_markdown("Cross-validated", found)
-        given: dict[str, Any] = {
-            "columns": columns, "scale": scale, "system": system, "limit": limit,
-            "least": "" if least == LEAST_PAIRS else least,
-        }  # fmt: skip
-        for name, value in changed(settings).items():
-            if name in ("encoder", "lm", "turn_format", "dtype"):
-                given[name.replace("_", "-")] = value
-        recipe = shlex.join(
-            ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
-            + ["--features", features, *(f"--set={one}" for one in set_ or []), "--seed", str(seed)]
-            + [f"--{name}={value}" for name, value in given.items() if value]
-            + [f"--without={one}" for one in without or []]
-        )
+        recipe = _recipe(log, model, set_ or [], asked, settings)
         encoder = measured.extractor.engines.store.identify(settings.encoder, "encoder")
         card = predictor_card(chosen, count, encoder, recipe, licence, results)
         _, artifact = fit_predictor(measured, chosen, card=card, licence=licence)
@@ -120,11 +86,35 @@ def fit(
     say(f"fitted {model} on {count:,} dialogues; wrote {out}")
 
 
+def _recipe(
+    log: list[Path], model: str, assignments: list[str], asked: LogOptions, settings: Any
+) -> str:
+    """The command line that fits the same predictor again."""
+    from causerie.ratings.log import LEAST_PAIRS
+
+    given: dict[str, Any] = changed(asked)
+    for name, value in changed(settings).items():
+        if name in ("encoder", "lm", "turn_format", "dtype"):
+            given[name] = value
+    given |= {"features": asked.features, "seed": asked.seed, "least": asked.least}
+    if asked.least == LEAST_PAIRS:
+        del given["least"]
+    words = ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
+    words += [f"--set={one}" for one in assignments]
+    for name, value in given.items():
+        if name not in ("scores", "kept", "refresh"):
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{name.replace('_', '-')}={one}" for one in values]
+    return shlex.join(words)
+
+
 @ratings_app.command()
 @engine_options
+@prediction_options
 def predict(
     log: Log,
     settings: Any,
+    asked: LogOptions,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -132,44 +122,36 @@ def predict(
         ),
     ] = None,
     model: Predictor = "ratings",
-    scale: Scale = None,
-    system: System = None,
-    least: Least = 1,
-    scores: options.ScoresFile = None,
-    kept: Kept = None,
-    refresh: options.Refresh = False,
 ) -> None:
     """Predict the rating of every dialogue, rated or not.
 
     Example: `causerie ratings predict chats.jsonl --out predicted.csv`
     """
     from causerie.io import check_table_path, write_table
-    from causerie.ratings.log import Skipped, usable
+    from causerie.ratings.log import Skipped
 
     if out:
         check_table_path(out)
-    wanted, skipped = read_options(scale, system, None, least, rated=False), Skipped()
-    with opened_store(scores, kept) as store:
-        predictor = load_predictor(model, settings, store, refresh)
-        rows = (
-            {
-                "dialogue_id": one.dialogue.id,
-                "rating": one.rating,
-                "predicted": round(p.rating, 4),
-                "low": round(p.low, 4),
-                "class": p.five,
-                "without_signal": round(p.under[0], 4) if p.under else None,
-                "signals": " ".join(p.signals),
-            }
-            for one, p in predictor.predict_log(usable(log, wanted, skipped))
-        )
-        if out:
-            types = {"dialogue_id": str, "class": int, "signals": str}
-            columns = ("dialogue_id", "rating", "predicted", "low", "class", "without_signal")
-            write_table(rows, (*columns, "signals"), out, types)
-        else:
-            for row in rows:
-                typer.echo(json.dumps(row, ensure_ascii=False))
+    skipped = Skipped()
+    rows = (
+        {
+            "dialogue_id": one.dialogue.id,
+            "rating": one.rating,
+            "predicted": round(p.rating, 4),
+            "low": round(p.low, 4),
+            "class": p.five,
+            "without_signal": round(p.under[0], 4) if p.under else None,
+            "signals": " ".join(p.signals),
+        }
+        for one, p in asked.predicted(log, model, settings, skipped)
+    )
+    if out:
+        types = {"dialogue_id": str, "class": int, "signals": str}
+        columns = ("dialogue_id", "rating", "predicted", "low", "class", "without_signal")
+        write_table(rows, (*columns, "signals"), out, types)
+    else:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
     say_skipped(skipped.reasons)
     if skipped.reasons:
         raise typer.Exit(1)
@@ -177,26 +159,17 @@ def predict(
 
 @ratings_app.command()
 @engine_options
+@measuring_options
 def evaluate(
     log: Log,
     settings: Any,
+    asked: LogOptions,
     models: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "mean,length,mlp,lstm,cf-lstm",
-    features: Features = "fast",
-    columns: Columns = "",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of the cross-validation.")] = 3,
     by: Annotated[str, typer.Option(help="Folds are made of: dialogue, bot or user.")] = "dialogue",
     set_: Set = None,
-    scale: Scale = None,
-    system: System = None,
-    without: Without = None,
-    least: Least = 3,
-    limit: Limit = None,
-    seed: options.Seed = 0,
-    scores: options.ScoresFile = None,
-    kept: Kept = None,
-    refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
@@ -220,12 +193,8 @@ def evaluate(
         raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
     check_models(names_in(models))
     chosen = FitOptions(config=make(ModelConfig, parse_assignments(set_ or []), "a rating model"))
-    wanted = read_options(scale, system, without, least)
     with Display() as watch:
-        measured = measured_log(
-            log, settings, watch, names_in(models), features=features, columns=columns,
-            wanted=wanted, limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
-        )  # fmt: skip
+        measured = asked.measured(log, settings, watch, names_in(models))
         found = cross_validate(measured, chosen, names_in(models), seeds=seeds, by=by, watch=watch)
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
     typer.echo(text)
@@ -236,20 +205,11 @@ def evaluate(
 
 @ratings_app.command()
 @engine_options
+@measuring_options
 def effect(
     log: Log,
     settings: Any,
-    features: Features = "fast",
-    columns: Columns = "",
-    scale: Scale = None,
-    system: System = None,
-    without: Without = None,
-    least: Least = 3,
-    limit: Limit = None,
-    seed: options.Seed = 0,
-    scores: options.ScoresFile = None,
-    kept: Kept = None,
-    refresh: options.Refresh = False,
+    asked: LogOptions,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Folder for effect.md and effect.svg, the overlap."),
@@ -268,13 +228,9 @@ def effect(
     from causerie.ratings.predictor import FitOptions
     from causerie.ratings.report import PAPERS, effect_markdown, heads_markdown, overlap_svg
 
-    wanted = read_options(scale, system, without, least)
     with Display() as watch:
-        measured = measured_log(
-            log, settings, watch, features=features, columns=columns, wanted=wanted,
-            limit=limit, seed=seed, scores=scores, kept=kept, refresh=refresh,
-        )  # fmt: skip
-        found = effects_of(measured, seed, watch)
+        measured = asked.measured(log, settings, watch)
+        found = effects_of(measured, asked.seed, watch)
         text = effect_markdown(found)
         if len(measured.dialogues) >= LEAST:
             heads = cross_validate(measured, FitOptions(), (CfLstm.name,), seeds=1, watch=watch)
@@ -290,17 +246,12 @@ def effect(
 
 @ratings_app.command()
 @engine_options
+@prediction_options
 def trend(
     log: Log,
     settings: Any,
+    asked: LogOptions,
     model: Predictor = "ratings",
-    scale: Scale = None,
-    system: System = None,
-    without: Without = None,
-    least: Least = 1,
-    scores: options.ScoresFile = None,
-    kept: Kept = None,
-    refresh: options.Refresh = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Folder for trend.md and trend.svg."),
@@ -314,17 +265,15 @@ def trend(
     """
     from causerie.cli.console import say
     from causerie.io import write_whole
-    from causerie.ratings.log import Skipped, usable
+    from causerie.ratings.log import Skipped
     from causerie.ratings.trend import chart, trend_markdown
     from causerie.ratings.trend import trend as averages
 
-    wanted, skipped = read_options(scale, system, without, least, rated=False), Skipped()
-    with opened_store(scores, kept) as store:
-        predictor = load_predictor(model, settings, store, refresh)
-        rows = [
-            (one.day, float("nan") if one.rating is None else one.rating, p.rating)
-            for one, p in predictor.predict_log(usable(log, wanted, skipped))
-        ]
+    skipped = Skipped()
+    rows = [
+        (one.day, float("nan") if one.rating is None else one.rating, p.rating)
+        for one, p in asked.predicted(log, model, settings, skipped)
+    ]
     say_skipped(skipped.reasons)
     found = averages(*zip(*rows, strict=True))
     if not found.days:

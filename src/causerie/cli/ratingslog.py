@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from causerie.cli import options
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
     from causerie.progress import Watch
     from causerie.ratings.features import Extractor, MeasuredLog
-    from causerie.ratings.log import ReadOptions
-    from causerie.ratings.predictor import RatingPredictor
+    from causerie.ratings.log import RatedDialogue, ReadOptions, Skipped
+    from causerie.ratings.predictor import Prediction, RatingPredictor
     from causerie.scoring.store import ScoreStore
 
 Log = Annotated[
@@ -66,18 +67,98 @@ Set = Annotated[
 ]
 
 
-@contextmanager
-def opened_store(scores: Path | None, kept: Path | None) -> Iterator[ScoreStore]:
-    """Open the file that keeps scores."""
-    from causerie.cli.console import say
-    from causerie.scoring.store import ScoreStore
+@dataclass(frozen=True)
+class LogOptions:
+    """What the commands ask of a log: which dialogues, with which features, kept where."""
 
-    if kept is not None:
-        if scores is not None:
-            raise CauserieError("--kept is the former name of --scores: give --scores alone")
-        say("--kept is now --scores, which keeps what metrics score and nothing else")
-    with ScoreStore(scores or kept) as store:
-        yield store
+    scale: str | None = None
+    system: str | None = None
+    without: list[str] | None = None
+    least: int = 1
+    limit: int | None = None
+    seed: int = 0
+    features: str = "fast"
+    columns: str = ""
+    scores: Path | None = None
+    kept: Path | None = None
+    refresh: bool = False
+
+    def reading(self, *, rated: bool = True) -> ReadOptions:
+        """What of a log is read."""
+        from causerie.ratings.log import ReadOptions
+
+        left_out = _fields(self.without or [])
+        return ReadOptions(_scale(self.scale), self.system, self.least, left_out, rated)
+
+    @contextmanager
+    def store(self) -> Iterator[ScoreStore]:
+        """Open the file that keeps scores."""
+        from causerie.cli.console import say
+        from causerie.scoring.store import ScoreStore
+
+        if self.kept is not None:
+            if self.scores is not None:
+                raise CauserieError("--kept is the former name of --scores: give --scores alone")
+            say("--kept is now --scores, which keeps what metrics score and nothing else")
+        with ScoreStore(self.scores or self.kept) as store:
+            yield store
+
+    def measured(
+        self, log: list[Path], settings: Any, watch: Watch, models: Sequence[str] = ()
+    ) -> MeasuredLog:
+        """Read the usable dialogues, say which were left out, and measure their features."""
+        from causerie.engines import Engines
+        from causerie.ratings.features import Extractor, parse_feature_names
+        from causerie.ratings.log import read_log
+        from causerie.training.corpus import sample
+
+        names, given = parse_feature_names(self.features), names_in(self.columns)
+        with self.store() as store:
+            engines = Engines(settings)
+            extractor = Extractor.of(names, engines, store, columns=given, refresh=self.refresh)
+            check_settings(extractor, models)
+            read = read_log(log, self.reading())
+            say_skipped(read.skipped)
+            return extractor.measured(sample(read.dialogues, self.limit, self.seed), watch)
+
+    def predicted(
+        self, log: list[Path], model: str, settings: Any, skipped: Skipped
+    ) -> Iterator[tuple[RatedDialogue, Prediction]]:
+        """Every usable dialogue with what the model predicts; what is left out is noted."""
+        from causerie.ratings.log import usable
+
+        with self.store() as store:
+            predictor = load_predictor(model, settings, store, self.refresh)
+            yield from predictor.predict_log(usable(log, self.reading(rated=False), skipped))
+
+
+_READING: dict[str, tuple[Any, Any]] = {
+    "scale": (Scale, None),
+    "system": (System, None),
+    "without": (Without, None),
+    "least": (Least, 1),
+    "scores": (options.ScoresFile, None),
+    "kept": (Kept, None),
+    "refresh": (options.Refresh, False),
+}
+_MEASURING = {
+    **_READING,
+    "least": (Least, 3),
+    "features": (Features, "fast"),
+    "columns": (Columns, ""),
+    "limit": (Limit, None),
+    "seed": (options.Seed, 0),
+}
+
+
+def prediction_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a log whose ratings are predicted, as `asked`."""
+    return options.with_options(command, "asked", _READING, LogOptions)
+
+
+def measuring_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a log that is measured, as `asked`."""
+    return options.with_options(command, "asked", _MEASURING, LogOptions)
 
 
 def check_settings(extractor: Extractor, models: Sequence[str] = ()) -> None:
@@ -89,36 +170,6 @@ def check_settings(extractor: Extractor, models: Sequence[str] = ()) -> None:
     if Transformer.name in models:
         settings = replace(settings, encoder="default")
     Plan(extractor.metrics, settings).check_settings()
-
-
-def measured_log(
-    log: list[Path],
-    settings: Any,
-    watch: Watch,
-    models: Sequence[str] = (),
-    *,
-    features: str,
-    columns: str,
-    wanted: ReadOptions,
-    limit: int | None,
-    seed: int,
-    scores: Path | None,
-    kept: Path | None,
-    refresh: bool,
-) -> MeasuredLog:
-    """Read the usable dialogues, say which were left out and why, and measure their features."""
-    from causerie.engines import Engines
-    from causerie.ratings.features import Extractor, parse_feature_names
-    from causerie.ratings.log import read_log
-    from causerie.training.corpus import sample
-
-    names, given = parse_feature_names(features), names_in(columns)
-    with opened_store(scores, kept) as store:
-        extractor = Extractor.of(names, Engines(settings), store, columns=given, refresh=refresh)
-        check_settings(extractor, models)
-        read = read_log(log, wanted)
-        say_skipped(read.skipped)
-        return extractor.measured(sample(read.dialogues, limit, seed), watch)
 
 
 def load_predictor(
@@ -139,14 +190,6 @@ def check_models(names: Sequence[str]) -> None:
 
     if unknown := sorted(set(names) - set(MODELS)):
         raise CauserieError(f"unknown model {unknown[0]!r}: use {', '.join(MODELS)}")
-
-
-def read_options(
-    scale: str | None, system: str | None, without: list[str] | None, least: int, rated: bool = True
-) -> ReadOptions:
-    from causerie.ratings.log import ReadOptions
-
-    return ReadOptions(_scale(scale), system, least, _fields(without or []), rated)
 
 
 def say_skipped(reasons: Mapping[str, int]) -> None:

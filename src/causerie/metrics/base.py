@@ -56,6 +56,14 @@ class Column:
         low, high = self.range
         return {"higher": low, "lower": high, None: None}[self.better]
 
+    def empty_value(self, lowest: float | None, highest: float | None) -> float | None:
+        """What an empty response counts as: the worst there can be or, without a bound, was seen.
+
+        None where neither end of the column is good, or nothing was seen.
+        """
+        seen = {"higher": lowest, "lower": highest, None: None}[self.better]
+        return seen if self.worst is None else self.worst
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -108,6 +116,9 @@ class Metric:
     drawing: ClassVar[Literal["arcs", "graph"] | None] = None
     """How a page draws its explanations: `dependents` as arcs between turns, `topics` and `edges`
     as a graph; None as nested lists."""
+    reads: ClassVar[str | None] = None
+    """Whose turns make the score of a dialogue where nobody asks for a speaker; None stands for
+    the system where it is known who that is, and for everybody where it is not."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -138,18 +149,26 @@ class Metric:
         speaker: str | None = None,
         explain: bool = False,
     ) -> list[Scores]:
-        """Return one row of scores per dialogue: by default the means over its exchanges.
+        """Return one row of scores per dialogue: what `join_turns` makes of its exchanges.
 
-        Only exchanges of `speaker` count; None stands for the system where it is known who that
-        is, and for everybody where it is not.
+        Only exchanges of `speaker` count, or of those whom the metric `reads`.
         """
+        speaker = speaker or self.reads
         groups = [scorable(dialogue, speaker) for dialogue in dialogues]
         rows = iter(self.score_exchanges([e for group in groups for e in group], engines))
-        columns = self.columns("dialogue")
         return [
-            mean_scores([next(rows) for _ in group], columns, empty_responses(dialogue, speaker))
+            self.join_turns(
+                [next(rows) for _ in group], empty_responses(dialogue, speaker), engines
+            )
             for dialogue, group in zip(dialogues, groups, strict=True)
         ]
+
+    def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
+        """Score a dialogue by its turns' scores: by default their means.
+
+        `empty` more responses said nothing: they count as the worst.
+        """
+        return mean_scores(turns, self.columns("dialogue"), empty)
 
     @property
     def uses(self) -> frozenset[str]:
@@ -230,7 +249,8 @@ def mean_scores(rows: Sequence[Scores], columns: Sequence[Column], empty: int = 
     def mean(place: int, column: Column) -> Score:
         values = [v for row in rows if (v := row[place].value) is not None]
         if values:
-            values = with_empty(values, column, empty)
+            if (worst := column.empty_value(min(values), max(values))) is not None:
+                values += [worst] * empty
             return Score.of(math.fsum(values) / len(values))
         reasons = [r for row in rows if (r := row[place].reason)]
         if empty and not reasons:
@@ -238,15 +258,6 @@ def mean_scores(rows: Sequence[Scores], columns: Sequence[Column], empty: int = 
         return Score.unscored(reasons[0] if reasons else "no exchange to score")
 
     return tuple(mean(place, column) for place, column in enumerate(columns))
-
-
-def with_empty(values: Sequence[float], column: Column, empty: int) -> list[float]:
-    """The values with one more for each empty response: the worst there can be, or was."""
-    if column.better is None:
-        return list(values)
-    seen = min(values) if column.better == "higher" else max(values)
-    worst = column.worst if column.worst is not None else seen
-    return [*values, *[worst] * empty]
 
 
 def version_of(metric: type) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causerie.dialogue import Dialogue
 from causerie.metrics.base import Metric, Score, Scores
 from causerie.models.artifact import Artifact, ArtifactInfo, damaged
 from causerie.models.registry import read_registry
@@ -87,22 +86,12 @@ class MeanMetric(TrainedMetric):
         """Which of the artifact's tables has the scores of human dialogues."""
         return "dialogue"
 
-    def score_dialogues(
-        self,
-        dialogues: Sequence[Dialogue],
-        engines: Engines,
-        *,
-        speaker: str | None = None,
-        explain: bool = False,
-    ) -> list[Scores]:
-        means = super().score_dialogues(dialogues, engines, speaker=speaker, explain=explain)
+    def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
+        (score,) = super().join_turns(turns, empty, engines)
+        if score.value is None:
+            return (score,)
         artifact, _ = self.restored(engines)
-        return [
-            (calibrated_score(artifact, score.value, self.dialogue_table),)
-            if score.value is not None
-            else (score,)
-            for (score,) in means
-        ]
+        return (calibrated_score(artifact, score.value, self.dialogue_table),)
 
 
 def calibrated_score(

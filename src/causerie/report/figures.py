@@ -81,9 +81,8 @@ class Figures:
     @property
     def worst_value(self) -> float | None:
         """What an empty response counts as."""
-        if self.column.worst is not None or not self.scored:
-            return self.column.worst
-        return {"higher": self.low, "lower": self.high, None: None}[self.column.better]
+        seen = (self.low, self.high) if self.scored else (None, None)
+        return self.column.empty_value(*seen)
 
     @property
     def mean(self) -> float | None:

@@ -11,18 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
-from causerie.metrics.base import (
-    EMPTY,
-    Column,
-    Level,
-    Score,
-    Scores,
-    empty_responses,
-    scorable,
-    with_empty,
-)
+from causerie.metrics.base import Column, Level, Score, Scores, mean_scores
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.gaussian import Gaussian, distances
 from causerie.metrics.trained import TrainedMetric, calibrated_score, with_context
@@ -97,37 +88,20 @@ class Density(TrainedMetric):
             scores.append(calibrated_score(artifact, float(value), table, explanation))
         return scores
 
-    def score_dialogues(
-        self,
-        dialogues: Sequence[Dialogue],
-        engines: Engines,
-        *,
-        speaker: str | None = None,
-        explain: bool = False,
-    ) -> list[Scores]:
-        groups = [scorable(dialogue, speaker) for dialogue in dialogues]
-        turns = iter(self.score_exchanges([e for group in groups for e in group], engines))
+    def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
+        (score,) = mean_scores(turns, self.columns("dialogue"), empty)
+        if score.value is None:
+            return (score,)
         artifact, _ = self.restored(engines)
-        empty = [empty_responses(dialogue, speaker) for dialogue in dialogues]
-        return [
-            (self._whole(artifact, [next(turns)[0] for _ in group], silent),)
-            for group, silent in zip(groups, empty, strict=True)
-        ]
-
-    def _whole(self, artifact: Artifact, turns: Sequence[Score], empty: int) -> Score:
-        """The score of a dialogue from those of its turns."""
-        values = [score.value for score in turns if score.value is not None]
-        if not values:
-            return EMPTY if empty else Score.unscored("no exchange to score")
-        values = with_empty(values, self.columns("dialogue")[0], empty)
-        probabilities = [s.explanation["classifier probability"] for s in turns if s.explanation]
-        mean = math.fsum(probabilities) / len(probabilities)
+        said = [turn.explanation for (turn,) in turns if turn.explanation]
+        mean = math.fsum(one["classifier probability"] for one in said) / len(said)
         explanation = {"mean classifier probability": round(mean, 4)}
+        value, table = score.value, "dialogue"
         if self.dialogue == "rms":
-            value = -math.sqrt(math.fsum(v * v for v in values) / len(values))
-            return calibrated_score(artifact, value, f"rms.{self.distance}", explanation)
-        value = math.fsum(values) / len(values)
-        return calibrated_score(artifact, value, f"dialogue.{self.distance}", explanation)
+            squares = [(Score.of(-(turn.value**2)),) for (turn,) in turns if turn.value is not None]
+            (mean_square,) = mean_scores(squares, self.columns("dialogue"), empty)
+            value, table = -math.sqrt(-(mean_square.value or 0.0)), "rms"
+        return (calibrated_score(artifact, value, f"{table}.{self.distance}", explanation),)
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> Trained:

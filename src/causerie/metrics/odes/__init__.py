@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.metrics.base import Column, Level, Score, Scores, scorable
+from causerie.dialogue import Exchange, Turn
+from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD, Utterance
 from causerie.metrics.trained import TrainedMetric
@@ -33,6 +33,7 @@ class Odes(TrainedMetric):
     summary: ClassVar[str] = "signals in a user's utterance: critique, insult, request to stop..."
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "token vectors"})
     learns_from: ClassVar[Source] = "templates"
+    reads: ClassVar[str | None] = "all"
     config: ClassVar[type[TrainingConfig]] = OdesConfig
 
     def columns(self, level: Level) -> tuple[Column, ...]:
@@ -64,21 +65,16 @@ class Odes(TrainedMetric):
             scores[index] = tuple(Score.of(float(p)) for p in row)
         return scores
 
-    def score_dialogues(
-        self,
-        dialogues: Sequence[Dialogue],
-        engines: Engines,
-        *,
-        speaker: str | None = None,
-        explain: bool = False,
-    ) -> list[Scores]:
-        """The strongest signal of each class; of `other` the weakest: that no turn gave any.
+    def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
+        """The strongest signal of each class; of `other` the weakest: that no turn gave any."""
 
-        It reads users, so without a wish for one speaker it reads everybody.
-        """
-        groups = [scorable(dialogue, speaker or "all") for dialogue in dialogues]
-        turns = iter(self.score_exchanges([e for group in groups for e in group], engines))
-        return [_strongest([next(turns) for _ in group]) for group in groups]
+        def strongest(place: int) -> Score:
+            values = [value for scores in turns if (value := scores[place].value) is not None]
+            if not values:
+                return Score.unscored("no turn of a user to read")
+            return Score.of(min(values) if CLASSES[place] == OTHER else max(values))
+
+        return tuple(strongest(place) for place in range(len(CLASSES)))
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> Trained:
@@ -92,13 +88,3 @@ def utterance_of(exchange: Exchange) -> Utterance:
     said: Turn = exchange.response
     before = [turn for turn in exchange.last(1) if turn.speaker != said.speaker]
     return Utterance(said.text, before[0].text if before else None)
-
-
-def _strongest(turns: Sequence[Scores]) -> Scores:
-    def of(place: int) -> Score:
-        values = [value for scores in turns if (value := scores[place].value) is not None]
-        if not values:
-            return Score.unscored("no turn of a user to read")
-        return Score.of(min(values) if CLASSES[place] == OTHER else max(values))
-
-    return tuple(of(place) for place in range(len(CLASSES)))
