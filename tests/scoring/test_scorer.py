@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -58,7 +61,64 @@ def test_eight_threads_get_the_numbers_of_one(scorer: Scorer) -> None:
     for expected, batch in zip(alone, together, strict=True):
         assert set(batch.cuts["cosine"]) <= {"encoder"}
         for column, values in numbers(batch).items():
-            np.testing.assert_allclose(values, expected[column], rtol=1e-4, atol=1e-6)
+            np.testing.assert_array_equal(values, expected[column])
+
+
+def test_whole_and_dialogue_by_dialogue_are_the_same_to_the_last_bit(scorer: Scorer) -> None:
+    dialogues = talks(30, seed=3)
+    whole = Batch.joined(scorer.plan, scorer.batches(dialogues))
+    fresh = Scorer(scorer.plan)
+    parts = [fresh.score_items(fresh.items_of(one)) for one in reversed(dialogues)]
+    one_by_one = Batch.joined(scorer.plan, reversed(parts))
+    for column in scorer.plan.columns:
+        np.testing.assert_array_equal(one_by_one.values(column), whole.values(column))
+
+
+SCRIPT = """
+import multiprocessing, sys
+from causerie import Dialogue
+from causerie.engines import Settings
+from causerie.scoring import Plan, Scorer
+
+encoder, lm, method = sys.argv[1:]
+settings = Settings(encoder=encoder, lm=lm, threads=2)
+scorer = Scorer(Plan.of("cosine,perplexity", settings=settings))
+dialogues = [Dialogue.from_texts(["hello you", "hi there", "music " * n]) for n in range(1, 9)]
+
+def score(_):
+    rows = [row for batch in scorer.batches(dialogues) for _, row in batch.rows()]
+    # Another number of threads may change the last digits of a likelihood.
+    return [(row["cosine"].value, f"{row['perplexity'].value:.5g}") for row in rows]
+
+if __name__ == "__main__":
+    expected = score(0)  # before the fork, networks are loaded and threads have worked
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        found = pool.map(score, range(2))
+    assert found == [expected] * 2, (found, expected)
+    print("equal", len(expected))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_get_the_same_numbers(
+    tiny_bert: Path, tiny_gpt2: Path, tmp_path: Path, method: str
+) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {method}")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, "utf-8")
+    command = [sys.executable, str(script), str(tiny_bert), str(tiny_gpt2), method]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "equal 16\n", done.stderr
+
+
+def test_scoring_leaves_the_number_of_threads_as_it_was(tiny_bert: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    settings = Settings(encoder=str(tiny_bert), threads=before + 1)
+    Scorer(Plan.of("cosine", settings=settings)).score(talks(1)[0])
+    assert torch.get_num_threads() == before
 
 
 def test_what_was_cut_is_counted_per_batch_whoever_else_scores(scorer: Scorer) -> None:

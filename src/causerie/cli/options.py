@@ -7,6 +7,7 @@ decorator gives it every option that says which networks to use and how to run t
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -126,7 +127,11 @@ def engine_options_but(*left_out: str) -> Callable[[Callable[..., None]], Callab
     def settings(**given: Any) -> Any:
         from causerie.engines import Settings
 
-        return Settings(**given)
+        made = Settings(**given)
+        if made.threads is not None:
+            # Before torch is loaded, so that it never starts more threads than that.
+            os.environ["OMP_NUM_THREADS"] = str(made.threads)
+        return made
 
     return lambda command: with_options(command, "settings", declared, settings)
 

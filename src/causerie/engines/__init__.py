@@ -7,8 +7,10 @@ numbers can be told before any of them is loaded (`signature`).
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -31,24 +33,61 @@ __all__ = ["Cuts", "Engines", "Settings", "counted_cuts"]
 Made = TypeVar("Made")
 
 
+@contextmanager
+def used_threads(count: int | None) -> Iterator[None]:
+    """Compute with so many threads meanwhile; None leaves it to torch."""
+    if count is None:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Engines:
     """The engines of one scorer, loaded on first use and shared by all its metrics.
 
-    Whoever computes with them holds `lock`: networks are not made for several threads at once.
+    Whoever computes with them does it while `computing`: networks are not made for several
+    threads at once. A process that was forked makes its own and computes with one thread, since
+    of the threads that the others share out their work to, none survives a fork.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.store = Store(self.settings.models_dir, offline=self.settings.offline)
-        self.lock = RLock()
         self.loading_seconds = 0.0
         """Spent on loading networks so far, so that scoring can be timed without it."""
+        self._forked = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = RLock()
         self._shared: dict[Hashable, Any] = {}
         self._making = 0
 
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        if self._process != os.getpid():
+            self._forked = True
+            self._begin()
+        with self._lock:
+            yield
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Hold the networks, with the number of threads that the settings ask for."""
+        with self._held(), used_threads(1 if self._forked else self.settings.threads):
+            yield
+
     def shared(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made under that key before, or what `make` makes now."""
-        with self.lock:
+        with self._held():
             if key not in self._shared:
                 start, self._making = time.perf_counter(), self._making + 1
                 try:
@@ -61,7 +100,7 @@ class Engines:
 
     def loaded(self) -> list[Any]:
         """Everything that has been made so far: networks, artifacts, signatures."""
-        with self.lock:
+        with self._held():
             return list(self._shared.values())
 
     @property
@@ -73,7 +112,6 @@ class Engines:
         from causerie.engines.encoder import Encoder
 
         settings = replace(self.settings, encoder=name) if name else self.settings
-        self._use_threads()
         return Encoder.load(self.store, settings, trainable=trainable)
 
     def artifact(self, info: ArtifactInfo) -> Artifact:
@@ -127,7 +165,6 @@ class Engines:
         def load() -> Likelihood:
             from causerie.engines.likelihood import Likelihood
 
-            self._use_threads()
             return Likelihood.load(self.store, self.settings)
 
         return self.shared("likelihood", load)
@@ -138,17 +175,9 @@ class Engines:
         def load() -> Ranker:
             from causerie.engines.ranker import Ranker
 
-            self._use_threads()
             return Ranker.load(self.store, self.settings, name)
 
         return self.shared(("ranker", name), load)
-
-    def _use_threads(self) -> None:
-        """Before a network is loaded: torch has one number of threads for all of them."""
-        if self.settings.threads is not None:
-            import torch
-
-            torch.set_num_threads(self.settings.threads)
 
     def signature(self, kind: Kind, name: str | None = None) -> str:
         """What decides the numbers of a network, told without loading it."""

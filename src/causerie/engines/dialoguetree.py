@@ -1,10 +1,41 @@
-"""Trees of turns: how a batch of exchanges becomes one tree that shares what they share."""
+"""Trees of turns: how the exchanges of a dialogue become one tree that shares what they share."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import TypeVar
 
 from causerie.dialogue import Dialogue, Exchange, Role
 from causerie.engines.tree import Tree
 from causerie.engines.turnformat import TurnFormat
+
+Answer = TypeVar("Answer")
+
+
+def by_dialogue(
+    exchanges: Sequence[Exchange],
+    turn_format: TurnFormat,
+    score: Callable[[DialogueTree, list[Exchange]], Sequence[Answer]],
+) -> list[Answer]:
+    """Score the exchanges of every dialogue with a tree of its own; answers in input order.
+
+    The last digits of a likelihood depend on what shares its passes, so no two dialogues do.
+    """
+    places: dict[bytes, list[int]] = {}
+    seen: dict[int, tuple[Dialogue, bytes]] = {}
+    for place, exchange in enumerate(exchanges):
+        dialogue = exchange.dialogue
+        if id(dialogue) not in seen:
+            said = [(turn.speaker, turn.role, turn.text) for turn in dialogue.turns]
+            digest = blake2b(repr(said).encode(), digest_size=16).digest()
+            seen[id(dialogue)] = dialogue, digest
+        places.setdefault(seen[id(dialogue)][1], []).append(place)
+    answers: dict[int, Answer] = {}
+    for scope, own in places.items():
+        found = score(DialogueTree(turn_format, scope), [exchanges[place] for place in own])
+        answers.update(zip(own, found, strict=True))
+    return [answers[place] for place in range(len(exchanges))]
 
 
 class DialogueTree(Tree):
@@ -14,8 +45,8 @@ class DialogueTree(Tree):
     dialogue without roles has one history per speaker whose responses are scored.
     """
 
-    def __init__(self, turn_format: TurnFormat) -> None:
-        super().__init__(turn_format.prefix)
+    def __init__(self, turn_format: TurnFormat, scope: bytes = b"") -> None:
+        super().__init__(turn_format.prefix, scope)
         self.format = turn_format
         self._roles: dict[int, Role] = {}
         self._trunks: dict[tuple[int, str], tuple[Dialogue, list[int]]] = {}

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from causerie.engines.cache import Cache, count_cuts
+from causerie.engines.shapes import batches, padded_length, rows_to_add
 from causerie.errors import CauserieError
 from causerie.models import Pooling, load_backbone
 
@@ -101,9 +102,20 @@ class Tokens:
 
     def collate(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """The network's arguments for a batch, padded on the right to its longest row."""
-        shape = len(rows), max(map(len, rows))
+        return self._padded(rows, (len(rows), max(map(len, rows))))
+
+    def collate_alike(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
+        """The same for rows of one padded length, in a shape that changes none of their numbers.
+
+        Rows that are only there for the shape come last.
+        """
+        length = min(padded_length(max(map(len, rows))), self.window)
+        return self._padded(rows, (len(rows) + rows_to_add(len(rows), length), length))
+
+    def _padded(self, rows: Sequence[Row], shape: tuple[int, int]) -> dict[str, torch.Tensor]:
         ids = np.full(shape, self.tokenizer.pad_token_id, dtype=np.int64)
         mask = np.zeros(shape, dtype=np.int64)
+        mask[len(rows) :, 0] = 1  # a row that sees nothing would not be a number
         types = np.zeros(shape, dtype=np.int64)
         for index, row in enumerate(rows):
             ids[index, : len(row)] = row.ids
@@ -248,7 +260,7 @@ class Encoder:
                 vectors[index] = known
         for places, batch in self._batches(rows, new):
             pooled = pool(self._infer(batch), batch["attention_mask"], pooling).cpu().numpy()
-            for indices, vector in zip(places, pooled, strict=True):
+            for indices, vector in zip(places, pooled, strict=False):
                 vectors[indices] = vector
                 self._known.put((pooling, rows[indices[0]].key), vector.copy())
         return vectors
@@ -273,7 +285,7 @@ class Encoder:
                     hidden = self._infer(batch)
                     pooled = pool(hidden, batch["attention_mask"], self.pooling).cpu().numpy()
                     all_vectors = hidden.cpu().numpy()
-                    for indices, vectors, one in zip(places, all_vectors, pooled, strict=True):
+                    for indices, vectors, one in zip(places, all_vectors, pooled, strict=False):
                         row = rows[indices[0]]
                         found |= dict.fromkeys(indices, vectors[: len(row)])
                         self._known.put((self.pooling, row.key), one.copy())
@@ -299,22 +311,21 @@ class Encoder:
     def _batches(
         self, rows: Sequence[Row], wanted: Iterable[int]
     ) -> Iterator[tuple[list[list[int]], dict[str, torch.Tensor]]]:
-        """Batches that hold each distinct wanted row once, similar lengths together.
+        """Batches that hold each distinct wanted row once, equal padded lengths together.
 
-        With each batch, for each of its rows, where among `rows` it occurs.
+        With each batch, for each of its rows, where among `rows` it occurs; rows of the batch
+        beyond those are there for its shape.
         """
         places: dict[tuple[int, bytes], list[int]] = {}
         for index in wanted:
             places.setdefault(rows[index].key, []).append(index)
-        batch: list[list[int]] = []
-        for indices in sorted(places.values(), key=lambda indices: len(rows[indices[0]])):
-            # Sorted, so the next row would be the batch's longest.
-            if batch and (len(batch) + 1) * len(rows[indices[0]]) > self._budget:
-                yield batch, self.input.collate([rows[i[0]] for i in batch])
-                batch = []
-            batch.append(indices)
-        if batch:
-            yield batch, self.input.collate([rows[i[0]] for i in batch])
+        distinct = list(places.values())
+        first = [rows[indices[0]] for indices in distinct]
+        for batch in batches([len(row) for row in first], self._budget):
+            yield (
+                [distinct[place] for place in batch],
+                self.input.collate_alike([first[place] for place in batch]),
+            )
 
     @cached_property
     def _embeddings(self) -> Floats:

@@ -195,7 +195,7 @@ class Likelihood:
 
 def _digests(tree: Tree, nodes: Iterable[int]) -> dict[int, bytes]:
     """A key for each of the nodes and those above: a digest of the whole path."""
-    digests = {Tree.ROOT: _digest(b"", tree, Tree.ROOT)}
+    digests = {Tree.ROOT: _digest(tree.scope, tree, Tree.ROOT)}
     for node in tree.with_ancestors(nodes):
         digests[node] = _digest(digests[tree.parent(node)], tree, node)
     return digests

@@ -15,6 +15,7 @@ import torch
 
 from causerie.dialogue import Exchange
 from causerie.engines.cache import count_cuts
+from causerie.engines.shapes import batches, padded_length, rows_to_add
 from causerie.engines.turnformat import turn_format
 from causerie.models import load_backbone
 
@@ -55,14 +56,7 @@ class Ranker:
         """Return one score per exchange, in input order."""
         rows = [self._row(exchange) for exchange in exchanges]
         scores = np.empty(len(rows), dtype=np.float32)
-        batch: list[int] = []
-        for index in sorted(range(len(rows)), key=lambda index: len(rows[index])):
-            # Sorted, so the next row would be the batch's longest.
-            if batch and (len(batch) + 1) * len(rows[index]) > self._budget:
-                scores[batch] = self._infer([rows[i] for i in batch])
-                batch = []
-            batch.append(index)
-        if batch:
+        for batch in batches([len(row) for row in rows], self._budget):
             scores[batch] = self._infer([rows[i] for i in batch])
         return scores
 
@@ -80,9 +74,11 @@ class Ranker:
         return row
 
     def _infer(self, rows: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
-        shape = len(rows), max(map(len, rows))
+        length = min(padded_length(max(map(len, rows))), self._window)
+        shape = len(rows) + rows_to_add(len(rows), length), length
         ids = torch.full(shape, self._padding)
         mask = torch.zeros(shape, dtype=torch.long)
+        mask[len(rows) :, 0] = 1
         for place, row in enumerate(rows):
             ids[place, : len(row)] = torch.tensor(row)
             mask[place, : len(row)] = 1
@@ -90,4 +86,4 @@ class Ranker:
         with torch.inference_mode():
             logits = self._model(ids.to(device), attention_mask=mask.to(device)).logits
         scores: NDArray[np.float32] = torch.sigmoid(logits[:, 0].float()).cpu().numpy()
-        return scores
+        return scores[: len(rows)]

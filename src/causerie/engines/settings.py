@@ -31,7 +31,7 @@ class Settings:
     dtype: str = "float32"
     """`float32`, `bfloat16` or `float16`."""
     threads: int | None = None
-    """CPU threads; None leaves torch's own choice (the physical cores)."""
+    """CPU threads while networks compute; None leaves torch's own choice (the physical cores)."""
     models_dir: Path | None = None
     """The model store; None: the platform's cache folder."""
     offline: bool = False

@@ -38,8 +38,9 @@ class Tree:
     ROOT: ClassVar[int] = 0
     """The prefix: the parent of every first segment."""
 
-    def __init__(self, prefix: Iterable[int] = ()) -> None:
-        self.prefix = tuple(prefix)
+    def __init__(self, prefix: Iterable[int] = (), scope: bytes = b"") -> None:
+        """Answers are remembered by `scope`: what another one had computed is computed again."""
+        self.prefix, self.scope = tuple(prefix), scope
         self._parents = [-1]
         self._segments = [Segment(self.prefix, 0, 0)]
         self._nodes: dict[tuple[int, Segment], int] = {}

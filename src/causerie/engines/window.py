@@ -37,7 +37,7 @@ def fit(tree: Tree, nodes: Iterable[int], window: int) -> Visible:
             f"the turn format's {len(tree.prefix)} opening tokens leave no room in the language "
             f"model's window of {window}: use another --turn-format or --lm"
         )
-    visible = Visible(Tree(tree.prefix))
+    visible = Visible(Tree(tree.prefix, tree.scope))
     lengths = {Tree.ROOT: len(tree.prefix)}  # of the path down to each visible node
     histories = {Tree.ROOT: Tree.ROOT}  # original node to the visible history of its children
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from causerie.dialogue import Exchange
-from causerie.engines.dialoguetree import DialogueTree
+from causerie.engines.dialoguetree import DialogueTree, by_dialogue
 from causerie.metrics.base import Column, Level, Metric, Score, Scores
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
+    from causerie.engines.likelihood import Likelihood
 
 _NOTHING = Score.unscored("the response has no token that the language model can score")
 _CUT = Score.unscored(
@@ -43,15 +45,14 @@ class Perplexity(Metric):
         self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
     ) -> list[Scores]:
         engine = engines.likelihood
-        tree = DialogueTree(engine.format)
-        responses = [tree.response(exchange) for exchange in exchanges]
-        scores = engine.score(tree, segments=responses)
 
-        def score(node: int) -> Scores:
-            response = scores.segment(node)
-            return (Score.of(math.exp(-response.mean)) if response.count else _NOTHING,)
+        def score(tree: DialogueTree, exchanges: Sequence[Exchange]) -> list[Scores]:
+            responses = [tree.response(exchange) for exchange in exchanges]
+            scores = engine.score(tree, segments=responses)
+            found = [scores.segment(node) for node in responses]
+            return [(Score.of(math.exp(-r.mean)) if r.count else _NOTHING,) for r in found]
 
-        return [score(node) for node in responses]
+        return by_dialogue(exchanges, engine.format, score)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,11 @@ class Relevance(Metric):
         self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
     ) -> list[Scores]:
         engine = engines.likelihood
-        tree = DialogueTree(engine.format)
+        return by_dialogue(exchanges, engine.format, partial(self._score, engine))
+
+    def _score(
+        self, engine: Likelihood, tree: DialogueTree, exchanges: Sequence[Exchange]
+    ) -> list[Scores]:
         responses = [tree.response(exchange) for exchange in exchanges]
         alone = [
             tree.say(tree.ROOT, exchange.role_of(exchange.response), exchange.response.text)

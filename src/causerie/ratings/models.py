@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from causerie.engines import used_threads
 from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
 from causerie.options import option
@@ -181,19 +182,13 @@ class Length(RatingModel):
         self._line = tensors["line"].double()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Compute with one thread meanwhile.
 
     Networks as small as these have nothing to share out: where cores are busy, waiting for
     other threads takes several times as long as the computing.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return used_threads(1)
 
 
 class Neural(RatingModel):

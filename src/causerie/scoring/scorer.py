@@ -323,7 +323,7 @@ class _Work:
         scorer, engines = self._scorer, self._scorer.engines
         if not items:
             return [], 0.0, {}
-        with engines.lock, counted_cuts() as cuts:
+        with engines.computing(), counted_cuts() as cuts:
             start, loading = time.perf_counter(), engines.loading_seconds
             if scorer.plan.level == "turn":
                 rows = metric.score_exchanges(items, engines, explain=self._explain)

@@ -24,7 +24,7 @@ from causerie.metrics.grade.network import (
     margin_loss,
     normalised,
 )
-from causerie.metrics.grade.scorer import Scorer, parts
+from causerie.metrics.grade.scorer import Scorer
 from causerie.metrics.grade.topics import Topics
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -242,12 +242,3 @@ def test_hop_weights_tell_near_from_far(scorer: Scorer) -> None:
 def test_heads_divide_the_dimension() -> None:
     with pytest.raises(CauserieError, match="heads divide the dimension of the graph's vectors, 8"):
         Network(4, DIMENSION, replace(CONFIG, heads=3))
-
-
-@given(st.lists(st.integers(0, 3000), max_size=60))
-def test_parts_hold_every_graph_once_and_few_cells(sizes: list[int]) -> None:
-    made = list(parts(sizes))
-    assert sorted(place for part in made for place in part) == list(range(len(sizes)))
-    for part in made:
-        cells = len(part) * max(sizes[place] for place in part) ** 2
-        assert len(part) == 1 or (cells <= 1 << 20 and len(part) <= 512)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from causerie.dialogue import Exchange
+from causerie.engines.shapes import rowwise
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import CausalGraph, dependents_of
 from causerie.metrics.causalscore.questions import Item, Question
@@ -134,7 +135,8 @@ class Classifier(ABC):
         for start in range(0, len(asked), CHUNK):
             with torch.inference_mode():
                 logits = self.logits(asked[start : start + CHUNK], self.vectors)
-            answers[start : start + CHUNK] = torch.sigmoid(logits.float()).cpu().numpy()
+            chances = rowwise(torch.sigmoid, logits.float())
+            answers[start : start + CHUNK] = chances.cpu().numpy()
         return answers[[distinct[question] for question in questions]]
 
     def _encode(self, inputs: Sequence[EncoderInput]) -> Tensor:
@@ -151,8 +153,7 @@ class Cross(Classifier):
 
     def logits(self, questions: Sequence[Question], vectors: Vectors) -> Tensor:
         inputs = [tuple((text,) for text in question.texts) for question in questions]
-        logits: Tensor = self.head(vectors(inputs))
-        return logits
+        return rowwise(self.head, vectors(inputs))
 
 
 class Towers(Classifier):
@@ -172,8 +173,7 @@ class Towers(Classifier):
         places: dict[str, int] = {}
         index = [[places.setdefault(text, len(places)) for text in row] for row in rows]
         encoded = vectors([((text,),) for text in places])
-        logits: Tensor = self.head(encoded[torch.tensor(index, device=encoded.device)])
-        return logits
+        return rowwise(self.head, encoded[torch.tensor(index, device=encoded.device)])
 
 
 @dataclass(frozen=True, eq=False)

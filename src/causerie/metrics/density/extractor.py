@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
+from causerie.engines.shapes import rowwise
 from causerie.engines.texts import Texts
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
@@ -52,7 +53,7 @@ class Extractor(ABC):
         """The classifier's own score of each row."""
         with torch.inference_mode():
             rows = torch.from_numpy(features).to(self.encoder.device)
-            logits: Floats = self.head.logits(rows).cpu().numpy()
+            logits: Floats = rowwise(self.head.logits, rows).cpu().numpy()
         return logits
 
 
@@ -98,7 +99,7 @@ class Towers(Extractor):
         encoded = self.encoder.encode(texts.inputs, self.pooling)
         with torch.inference_mode():
             vectors = texts.vectors(torch.from_numpy(encoded).to(self.encoder.device))
-            compared = self.head.features(vectors[contexts], vectors[responses])
+            compared = rowwise(self.head.features, vectors[contexts], vectors[responses])
         features: Floats = compared.cpu().numpy()
         return features
 

@@ -1,17 +1,18 @@
-"""The sequences that the formulas are about, as branches of one tree for a batch of exchanges."""
+"""The sequences that the formulas are about, as branches of one tree for each dialogue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange, Role
-from causerie.engines.dialoguetree import DialogueTree
+from causerie.engines.dialoguetree import DialogueTree, by_dialogue
 from causerie.engines.window import first_visible
 
 if TYPE_CHECKING:
-    from causerie.engines.likelihood import Likelihood, LogLikelihood, LogLikelihoods
+    from causerie.engines.likelihood import Likelihood, LogLikelihoods
 
 Order: TypeAlias = Literal["crh", "rch", "ch", "rh", "h"]
 """What comes after what: history (c), response (r), hypothesis (h)."""
@@ -22,28 +23,29 @@ EXPLAINED: tuple[Order, ...] = ("crh", "ch")
 Average: TypeAlias = Literal["sequence", "hypothesis"]
 """Over which tokens a sequence's log-likelihood is averaged."""
 
+Branches: TypeAlias = "dict[tuple[Order, str], int]"
+"""The nodes of hypotheses in a tree, by order and text."""
+Scored: TypeAlias = "dict[tuple[Order, str], tuple[LogLikelihoods, int]]"
+"""The nodes of hypotheses, each with the scores of its tree."""
+
 
 @dataclass(frozen=True)
 class Likelihoods:
     """Average log-likelihoods of the sequences of one exchange."""
 
-    _scores: LogLikelihoods
-    _nodes: Mapping[tuple[Order, str], int]
+    _found: Scored
     _average: Average
 
     def of(self, order: Order, hypothesis: str) -> float:
         """L of a sequence that ends in the hypothesis."""
-        node = self._nodes[order, hypothesis]
-        found: LogLikelihood = (
-            self._scores.path(node) if self._average == "sequence" else self._scores.segment(node)
-        )
+        scores, node = self._found[order, hypothesis]
+        found = scores.path(node) if self._average == "sequence" else scores.segment(node)
         return found.mean
 
     def change(self, hypothesis: str) -> float:
         """By how much the response made the hypothesis likelier, per token of it."""
-        after, before = (
-            self._scores.segment(self._nodes[order, hypothesis]).mean for order in EXPLAINED
-        )
+        found = (self._found[order, hypothesis] for order in EXPLAINED)
+        after, before = (scores.segment(node).mean for scores, node in found)
         return after - before
 
 
@@ -54,28 +56,64 @@ def likelihoods(
     hypotheses: Iterable[str],
     average: Average,
 ) -> list[Likelihoods]:
-    """Of every exchange: all these sequences with all these hypotheses, in one call."""
+    """Of every exchange: all these sequences with all these hypotheses."""
     orders, hypotheses = tuple(orders), tuple(hypotheses)
-    tree = DialogueTree(engine.format)
-    nodes: list[dict[tuple[Order, str], int]] = []
-    shortened: set[int] = set()
-    for exchange, seen in zip(exchanges, _visible(engine, exchanges), strict=True):
-        follower = _follower(seen)
-        before = {order: _before(tree, seen, order, follower) for order in orders}
-        branches = {
-            (order, hypothesis): tree.say(before[order], follower, hypothesis)
-            for order in orders
-            for hypothesis in hypotheses
-        }
-        if seen is not exchange:
-            shortened.update(node for (order, _), node in branches.items() if "c" in order)
-        nodes.append(branches)
-    asked = {node for branches in nodes for node in branches.values()}
+
+    def score(tree: DialogueTree, own: list[Exchange]) -> list[Likelihoods]:
+        nodes: list[Branches] = []
+        shortened: set[int] = set()
+        for exchange, seen in zip(own, _visible(engine, own), strict=True):
+            follower = _follower(seen)
+            before: dict[Order, int] = {
+                order: _before(tree, seen, order, follower) for order in orders if order != "h"
+            }
+            branches = _branches(tree, before, follower, hypotheses)
+            if seen is not exchange:
+                shortened.update(node for (order, _), node in branches.items() if "c" in order)
+            nodes.append(branches)
+        asked = {node for branches in nodes for node in branches.values()}
+        scores = _scores(engine, tree, asked, average, shortened)
+        return [
+            Likelihoods(
+                {key: (scores, node) for key, node in branches.items()}
+                | (alone(_follower(exchange)) if "h" in orders else {}),
+                average,
+            )
+            for exchange, branches in zip(own, nodes, strict=True)
+        ]
+
+    @cache
+    def alone(follower: Role) -> Scored:
+        """Hypotheses with nothing before them, which are the same for every exchange."""
+        tree = DialogueTree(engine.format)
+        branches = _branches(tree, {"h": tree.ROOT}, follower, hypotheses)
+        scores = _scores(engine, tree, set(branches.values()), average, ())
+        return {key: (scores, node) for key, node in branches.items()}
+
+    return by_dialogue(exchanges, engine.format, score)
+
+
+def _branches(
+    tree: DialogueTree, before: Mapping[Order, int], follower: Role, hypotheses: Iterable[str]
+) -> Branches:
+    """The node of each hypothesis after each beginning."""
+    return {
+        (order, hypothesis): tree.say(node, follower, hypothesis)
+        for order, node in before.items()
+        for hypothesis in hypotheses
+    }
+
+
+def _scores(
+    engine: Likelihood,
+    tree: DialogueTree,
+    nodes: set[int],
+    average: Average,
+    shortened: Iterable[int],
+) -> LogLikelihoods:
     if average == "sequence":
-        scores = engine.score(tree, paths=asked, shortened=shortened)
-    else:
-        scores = engine.score(tree, segments=asked, shortened=shortened)
-    return [Likelihoods(scores, branches, average) for branches in nodes]
+        return engine.score(tree, paths=nodes, shortened=shortened)
+    return engine.score(tree, segments=nodes, shortened=shortened)
 
 
 def _follower(exchange: Exchange) -> Role:
@@ -115,7 +153,6 @@ def _before(tree: DialogueTree, exchange: Exchange, order: Order, follower: Role
     if order == "ch":
         return tree.history(exchange, follower)
     turns = {
-        "h": (),
         "rh": (exchange.response,),
         "rch": (exchange.response, *exchange.context),
     }[order]

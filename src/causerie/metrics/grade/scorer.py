@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from causerie.dialogue import Exchange
+from causerie.engines.shapes import batches, filled, padded_length
 from causerie.engines.texts import Texts
 from causerie.errors import CauserieError
 from causerie.graph import Graph, Surroundings
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from causerie.models.artifact import Artifact
     from causerie.training.encoders import Vectors
 
-AT_ONCE = 512
-"""Exchanges that the network takes at a time, fewer where graphs are large:"""
-CELLS_AT_ONCE = 1 << 20
-"""of their adjacency matrices."""
+NODES_AT_ONCE = 4096
+"""That the network takes at a time, padding included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +76,10 @@ class Scorer:
         """All of them, in order, a part at a time."""
         judged: dict[int, Judged] = {}
         self.network.eval()
-        for places in parts([len(pair.graph.nodes) for pair in pairs]):
+        for places in batches([len(pair.graph.nodes) for pair in pairs], NODES_AT_ONCE):
             part = [pairs[place] for place in places]
             with torch.inference_mode():
-                output = self.outputs(part, self.vectors)
+                output = self.outputs(filled(part), self.vectors)
             scores = output.scores.float().cpu().tolist()
             attention = None if output.attention is None else output.attention.float().cpu().numpy()
             for row, (place, pair) in enumerate(zip(places, part, strict=True)):
@@ -93,8 +92,8 @@ class Scorer:
         return np.array([judged.score for judged in self.judge(pairs)], dtype=np.float32)
 
     def collate(self, graphs: Sequence[TopicGraph]) -> GraphBatch:
-        """Padded to the largest, at least one node; each distinct node is looked up once."""
-        largest = max(1, *(len(graph.nodes) for graph in graphs))
+        """Padded by the largest; each distinct node is looked up once."""
+        largest = padded_length(max(len(graph.nodes) for graph in graphs))
         places: dict[int, int] = {}
         index = np.zeros((len(graphs), largest), dtype=np.int64)
         present = np.zeros((len(graphs), largest), dtype=np.bool_)
@@ -134,20 +133,6 @@ class Scorer:
     def _encode(self, inputs: Sequence[EncoderInput]) -> Tensor:
         vectors = torch.from_numpy(self.encoder.encode(inputs, self.config.pooling))
         return vectors.to(self.encoder.device)
-
-
-def parts(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Places of graphs with similar numbers of nodes, as many as may be taken at a time."""
-    part: list[int] = []
-    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
-        # Sorted, so the next graph would be the largest of the part.
-        cells = (len(part) + 1) * sizes[place] ** 2
-        if part and (len(part) == AT_ONCE or cells > CELLS_AT_ONCE):
-            yield part
-            part = []
-        part.append(place)
-    if part:
-        yield part
 
 
 def open_topics(config: GradeConfig, graph: str | None = None) -> Topics:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from causerie.engines.shapes import batches, filled, padded_length
 from causerie.engines.tuning import Tuning
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, Utterance
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from causerie.models.artifact import Artifact
 
 CHUNK = 512
-"""Utterances that are read and classified at a time."""
+"""Utterances that are read at a time,"""
+TOKENS_AT_ONCE = 4096
+"""and of their tokens, those that the head looks at."""
 ABSENT = -1e4
 """Of a pattern where there is no token."""
 
@@ -79,6 +82,8 @@ class SignalHead(nn.Module):
 
     def forward(self, readings: Sequence[Reading]) -> Tensor:
         tokens = pad_sequence([one.tokens for one in readings], batch_first=True)
+        missing = padded_length(tokens.shape[1]) - tokens.shape[1]
+        tokens = functional.pad(tokens, (0, 0, 0, missing))
         counts = torch.tensor([len(one.tokens) for one in readings])
         there = torch.arange(tokens.shape[1]) < counts[:, None]
         found = functional.gelu(self.patterns(self.lose_some(tokens).transpose(1, 2)))
@@ -98,12 +103,14 @@ class Classifier:
 
     def probabilities(self, utterances: Sequence[Utterance]) -> Floats:
         """One row per utterance, one column per class."""
-        parts = [torch.empty(0, len(CLASSES))]
+        probabilities = np.empty((len(utterances), len(CLASSES)), dtype=np.float32)
         with torch.inference_mode():
             for start in range(0, len(utterances), CHUNK):
                 readings = read(self.encoder, utterances[start : start + CHUNK])
-                parts.append(torch.sigmoid(self.head(readings)))
-        probabilities: Floats = torch.cat(parts).numpy()
+                for places in batches([len(one.tokens) for one in readings], TOKENS_AT_ONCE):
+                    logits = self.head(filled([readings[place] for place in places]))
+                    found = torch.sigmoid(logits)[: len(places)]
+                    probabilities[[start + place for place in places]] = found.numpy()
         return probabilities
 
 
