@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
+from causerie.io.verified import sha256
 from causerie.models import Store
-from causerie.models.hashing import sha256
 from models.shelf import FILES, Shelf, digest, wheel_source
 from terminal import ended_by
 
