@@ -48,12 +48,18 @@ class BertSizes:
     type_vocab_size: int
     layer_norm_eps: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            kind = float if name == "layer_norm_eps" else int
+            if type(value) is not kind or value <= 0:
+                raise ValueError(f"{name} cannot be {value!r}")
+
 
 class PlainTokenizer:
     """A tokenizer.json with the few manners of transformers that the encoder engine needs."""
 
     def __init__(self, files: ModelFiles) -> None:
-        self._tokenizer = Tokenizer.from_str(files.read("tokenizer.json").data.decode("utf-8"))
+        self._tokenizer = Tokenizer.from_buffer(bytes(files.read("tokenizer.json").data))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         settings = files.settings("tokenizer_config.json")

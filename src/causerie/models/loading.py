@@ -168,6 +168,7 @@ def _load_model(
     model, report = architecture.from_pretrained(
         None, config=config, state_dict=tensors, dtype=dtype, output_loading_info=True
     )
+    model.name_or_path = str(files.folder)  # without a place of its own, peft looks on the hub
     # Random numbers where weights are missing would give scores that mean nothing. The pooler
     # is not used.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
