@@ -83,14 +83,17 @@ def read_content(file: Path, *, mapped: bool = False) -> Content:
         if mapped and size:
             data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
             return Content(data, hashlib.sha256(data).hexdigest())
-        content, digest, read = bytearray(size), hashlib.sha256(), 0
-        view = memoryview(content)
-        while count := stream.readinto(view[read : read + _BLOCK]):
-            digest.update(view[read : read + count])
-            read += count
+        # Memory that begins with a page: sums of products depend, in their last digits, on where
+        # in memory the numbers are, and they are to be the same in every run.
+        memory = mmap.mmap(-1, size) if size else bytearray()
+        digest, read = hashlib.sha256(), 0
+        with memoryview(memory) as view:
+            while count := stream.readinto(view[read : read + _BLOCK]):
+                digest.update(view[read : read + count])
+                read += count
         if read < size:
             raise OSError("it became shorter while it was read")
-    return Content(content, digest.hexdigest())
+    return Content(memory, digest.hexdigest())
 
 
 def _arrays(data: bytearray | mmap.mmap) -> dict[str, Placed]:

@@ -110,6 +110,6 @@ def _named(file: Path, digest: str) -> str:
         return name
     content = read_content(file)
     head = f"blob {len(content.data)}\0".encode()
-    if hashlib.sha1(head + content.data, usedforsecurity=False).hexdigest() != name:
+    if hashlib.sha1(head + content.data[:], usedforsecurity=False).hexdigest() != name:
         raise CauserieError(f"{file} is damaged: delete it, and it is fetched again")
     return content.sha256
