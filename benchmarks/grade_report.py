@@ -41,7 +41,6 @@ from causerie.metrics.grade.train import (
     uncalibrated,
 )
 from causerie.models.artifact import load_artifact
-from causerie.models.hashing import sha256_of_all
 from causerie.progress import print_note
 from causerie.render.tables import Marked, Table, markdown_table
 from causerie.stats import ClusteredRatio, wins
@@ -319,7 +318,7 @@ def check_same(report: Report) -> None:
     graph = Graph.open(GradeConfig().graph)
     names = ("init", "encoder", "settings", "tuples", "measured")
     now = {name: getattr(report.options, name) for name in names}
-    now["graph"] = sha256_of_all(graph.files)
+    now["graph"] = graph.sha256
     file = report.work / "settings.json"
     if file.exists() and json.loads(file.read_text(encoding="utf-8")) != now:
         sys.exit(

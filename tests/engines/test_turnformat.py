@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -192,3 +193,24 @@ def test_a_dialogue_is_walked_once_per_speaker(tokenizer):
     for exchange in Dialogue("d", with_roles).exchanges():
         shared.response(exchange)
     assert len(shared) == len(with_roles) + 1
+
+
+LOOPS = "{% for a in range(90000) %}" * 4 + "{% endfor %}" * 4
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        (LOOPS + PLAIN_CHAT, "takes more than 20,000 steps"),
+        (PLAIN_CHAT + "{% if messages|length == 2 %}" + LOOPS + "{% endif %}", "20,000 steps"),
+        (PLAIN_CHAT + " " * 100_000, "has more than 100,000 characters"),
+        (PLAIN_CHAT + "{{ 'x' * 200000 }}", "writes more than 100,000 characters"),
+    ],
+    ids=["loops", "loops for two", "long", "long output"],
+)
+def test_a_template_without_end_is_stopped(tokenizer, template: str, why: str) -> None:
+    tracing = sys.gettrace()
+    with pytest.raises(CauserieError, match=f"chat template .*{why}.* use --turn-format eos"):
+        turn_format(with_template(tokenizer, template))
+    assert sys.gettrace() is tracing
+    assert turn_format(with_template(tokenizer, template), "eos").name == "eos"

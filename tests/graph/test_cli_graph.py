@@ -93,6 +93,7 @@ def test_sources_are_merged_and_restricted_to_spoken_words(
         "summary": "",
         "licence": "WordNet",
         "files": {"w.xml": digest(SYNSETS.encode())},
+        "size": len(SYNSETS.encode()),
         "sources": [],
     }
     registry = written(tmp_path, json.dumps({"models": [entry]}), "registry.json")

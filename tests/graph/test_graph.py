@@ -291,6 +291,43 @@ def test_what_opens_can_be_used(
         assert all(0 <= t < len(graph) for t in graph.adjacent(np.array([node], dtype=np.int32)))
 
 
+@pytest.mark.parametrize("part", ["graph.json", "graph.safetensors", "vectors.safetensors"])
+def test_no_byte_of_a_graph_can_change(tmp_path: Path, part: str) -> None:
+    graph = linked(tmp_path / "g", [("a", "b"), ("b", "c")], {"a": [1.0, 2.0]})
+    file = tmp_path / "g" / part
+    content = file.read_bytes()
+    for place in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        other = tmp_path / "other"
+        other.write_bytes(changed)
+        other.replace(file)  # another file, for the open graph is mapped
+        with pytest.raises(CauserieError, match=f"{part} is not what SHA256SUMS says"):
+            Graph.open(tmp_path / "g")
+    file.unlink()
+    with pytest.raises(CauserieError, match=r"is no graph|damaged"):
+        Graph.open(tmp_path / "g")
+    node = graph.find("b")
+    assert node is not None
+    assert [one.word for one in graph.neighbours(node)] == ["a", "c"]  # what was opened stays
+
+
+@pytest.mark.parametrize("listing", [None, "", "x\n", "0" * 64 + "  ../graph.json\n"])
+def test_a_graph_without_its_digests(tmp_path: Path, listing: str | None) -> None:
+    linked(tmp_path / "g", [("a", "b")])
+    (tmp_path / "g" / "SHA256SUMS").unlink()
+    if listing is not None:
+        (tmp_path / "g" / "SHA256SUMS").write_text(listing)
+    with pytest.raises(CauserieError, match=r"damaged.*SHA256SUMS.*causerie graph build"):
+        Graph.open(tmp_path / "g")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_numbers_of_a_graph_are_finite(tmp_path: Path) -> None:
+    with pytest.raises(CauserieError, match="not every number in scales is finite"):
+        linked(tmp_path / "g", [("a", "b")], {"a": [1.0, float("nan")]})
+
+
 def test_a_cap_that_a_byte_cannot_hold(tmp_path: Path) -> None:
     graph = linked(tmp_path / "g", [("a", "b")])
     assert Hops(graph, 127).between([0], [1]).tolist() == [[1]]

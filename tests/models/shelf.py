@@ -66,6 +66,7 @@ class Shelf:
         *sources: dict[str, str],
         files: dict[str, bytes] | None = None,
         kind: str = "encoder",
+        converted: dict[str, str] | None = None,
     ) -> None:
         content = FILES if files is None else files
         model = {
@@ -75,6 +76,8 @@ class Shelf:
             "summary": "a model of a few bytes",
             "licence": "CC0-1.0",
             "files": {name: digest(data) for name, data in content.items()},
+            "size": sum(map(len, content.values())),
             "sources": list(sources),
+            "converted": converted or {},
         }
         self.registry.write_text(json.dumps({"models": [model]}))

@@ -75,6 +75,7 @@ def store(folder: Path, archive: Path, inner: str = INNER, sha256: str | None = 
         "summary": "words",
         "licence": "CC0-1.0",
         "files": {"words.xml": digest(DATA)},
+        "size": len(DATA),
         "sources": [source],
     }
     (folder / "registry.json").write_text(json.dumps({"models": [entry]}))

@@ -18,6 +18,7 @@ from causerie.engines.encoder import Encoder
 from causerie.engines.settings import Settings
 from causerie.models import Store, load_backbone
 from causerie.models.bert import Bert, PlainTokenizer, is_plain_bert
+from causerie.models.folder import ModelFiles
 
 WORDS = [
     "hi",
@@ -85,8 +86,8 @@ def test_what_is_no_plain_bert_is_left_to_transformers(tiny_bert: Path, tmp_path
     shutil.copytree(tiny_bert, folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
-    assert is_plain_bert(tiny_bert)
-    assert not is_plain_bert(folder)
+    assert is_plain_bert(ModelFiles.listed(tiny_bert))
+    assert not is_plain_bert(ModelFiles.listed(folder))
     loaded = load_backbone(
         Store(), str(folder), "encoder", dtype=torch.float32, device=torch.device("cpu"),
         trainable=False,
@@ -99,7 +100,7 @@ def test_a_limit_of_the_tokenizer_is_kept(tiny_bert: Path, tmp_path: Path) -> No
     shutil.copytree(tiny_bert, folder)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "model_max_length": 16}))
-    assert PlainTokenizer(folder).model_max_length == 16
+    assert PlainTokenizer(ModelFiles.listed(folder)).model_max_length == 16
 
 
 def test_scoring_with_a_plain_bert_does_not_import_transformers(tiny_bert: Path) -> None:

@@ -9,7 +9,8 @@ import torch
 
 from causerie.errors import CauserieError
 from causerie.models import Store, load_backbone
-from models.shelf import Shelf, wheel_source
+from causerie.models.conversion import convert_gguf
+from models.shelf import Shelf, digest, wheel_source
 
 WEIGHTS = "tiny.gguf"
 
@@ -78,14 +79,27 @@ def pre(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def converted(pre: str, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def shelf(pre: str, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    """A registry that knows what its GGUF is converted to."""
     shelf = Shelf(tmp_path_factory.mktemp("shelf"))
     file = shelf.root / WEIGHTS
     write_gguf(tiny_llama, file, pre)
-    files = {WEIGHTS: file.read_bytes()}
-    shelf.register(wheel_source("tiny"), files=files, kind="language model")
+    convert_gguf(file, shelf.root / "known")
+    pins = {one.name: digest(one.read_bytes()) for one in (shelf.root / "known").iterdir()}
+    register(shelf, pins)
+    return shelf
+
+
+def register(shelf: Shelf, pins: dict[str, str]) -> None:
+    files = {WEIGHTS: (shelf.root / WEIGHTS).read_bytes()}
+    source = wheel_source("tiny")
+    shelf.register(source, files=files, kind="language model", converted=pins)
+
+
+@pytest.fixture(scope="module")
+def converted(shelf: Shelf) -> Store:
     store = Store(shelf.root / "store", offline=True, registry=shelf.registry)
-    store.pull("small", file)
+    store.pull("small", shelf.root / WEIGHTS)
     return store
 
 
@@ -133,26 +147,58 @@ def test_digits_stand_alone_where_the_model_was_made_so(converted: Store, pre: s
     assert pieces == expected[pre]
 
 
-def test_converted_files_are_recorded_and_checked(converted: Store) -> None:
+def test_converted_files_are_those_that_the_registry_knows(converted: Store, shelf: Shelf) -> None:
     files = converted.verify("small")
     folder = converted.path("small")
-    assert set(files) == {file.name for file in folder.iterdir()} - {"manifest.json"}
+    assert set(files) == {file.name for file in folder.iterdir()}
     assert "model.safetensors" in files
     assert WEIGHTS not in files
-    manifest = (folder / "manifest.json").read_text()
-    try:
-        for broken in ("", "[]", "{}", manifest.replace('"made of"', '"x"'), '{"files": 3}'):
-            (folder / "manifest.json").write_text(broken)
-            with pytest.raises(CauserieError, match=r"manifest.json is missing, damaged"):
-                converted.resolve("small", "language model")
-    finally:
-        (folder / "manifest.json").write_text(manifest)
-    original = (folder / "config.json").read_bytes()
-    (folder / "config.json").write_bytes(original + b" ")
-    with pytest.raises(CauserieError, match=r"config.json is not what it should be"):
-        load(converted)
-    (folder / "config.json").write_bytes(original)
-    load(converted)
+    for name in files:
+        original = (folder / name).read_bytes()
+        (folder / name).write_bytes(original[:-1] + bytes([original[-1] ^ 1]))
+        # Nothing in the folder can vouch for another file: not even what once did.
+        manifest = {"made of": dict(converted.entries()[0].files), "files": {}}
+        manifest["files"] = {f.name: digest(f.read_bytes()) for f in folder.iterdir()}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(CauserieError, match=f"{name} is not what it should be"):
+            converted.verify("small")
+        with pytest.raises(CauserieError, match=f"{name} is not what it should be"):
+            load(Store(converted.folder, offline=True, registry=shelf.registry))
+        (folder / name).write_bytes(original)
+    load(converted)  # what earlier versions left there harms nobody
+    (folder / "manifest.json").unlink()
+
+
+def test_what_other_libraries_convert_otherwise_is_converted_anew(
+    shelf: Shelf, converted: Store, tmp_path: Path
+) -> None:
+    """Only the GGUF can be verified then, so only the GGUF is kept."""
+    register(shelf, {**converted.entries()[0].converted, "tokenizer.json": "0" * 64})
+    store = Store(tmp_path / "store", offline=True, registry=shelf.registry)
+    folder = store.pull("small", shelf.root / WEIGHTS)
+    assert [file.name for file in folder.iterdir()] == [WEIGHTS]
+    assert list(store.verify("small")) == [WEIGHTS]
+    ids = torch.tensor([[1, 5, 9]])
+    anew = load(store)
+    assert torch.equal(anew.model(ids).logits, load(converted).model(ids).logits)
+    assert anew.sha256 == digest((shelf.root / WEIGHTS).read_bytes())
+    content = bytearray((folder / WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (folder / WEIGHTS).write_bytes(content)
+    with pytest.raises(CauserieError, match=f"{WEIGHTS} is not what it should be"):
+        load(Store(store.folder, offline=True, registry=shelf.registry))
+    register(shelf, dict(converted.entries()[0].converted))
+
+
+def test_conversion_does_not_tell_versions(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("transformers", "transformers.configuration_utils"):
+        monkeypatch.setattr(f"{module}.__version__", "99.1")
+    monkeypatch.setattr("transformers.generation.configuration_utils.__version__", "99.1")
+    convert_gguf(shelf.root / WEIGHTS, tmp_path / "later")
+    for file in (tmp_path / "later").iterdir():
+        assert file.read_bytes() == (shelf.root / "known" / file.name).read_bytes(), file.name
 
 
 def test_the_hash_is_that_of_the_fetched_weights(converted: Store) -> None:
@@ -163,7 +209,8 @@ def test_the_hash_is_that_of_the_fetched_weights(converted: Store) -> None:
 def test_what_cannot_be_converted_leaves_nothing(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     (tmp_path / WEIGHTS).write_bytes(b"GGUF but not really")
-    shelf.register(files={WEIGHTS: b"GGUF but not really"}, kind="language model")
+    files, pins = {WEIGHTS: b"GGUF but not really"}, {"model.safetensors": "0" * 64}
+    shelf.register(files=files, kind="language model", converted=pins)
     store = Store(tmp_path / "store", registry=shelf.registry)
     with pytest.raises(CauserieError, match="could not be converted"):
         store.pull("small", tmp_path / WEIGHTS)

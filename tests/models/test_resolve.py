@@ -32,6 +32,9 @@ def test_the_registry_pins_everything_and_has_a_default_of_each_kind(store: Stor
     assert sorted(e.kind for e in entries if "default" in e.aliases) == sorted(KINDS)
     for entry in entries:
         assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in entry.files.values())
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in entry.converted.values())
+        assert bool(entry.converted) == entry.is_gguf
+        assert entry.size > 0
         assert entry.weights in entry.files
         assert entry.sources
         assert entry.licence in ("Apache-2.0", "WordNet")
@@ -40,7 +43,7 @@ def test_the_registry_pins_everything_and_has_a_default_of_each_kind(store: Stor
 def test_a_local_folder_is_itself_and_hashed(store: Store, tiny_bert: Path) -> None:
     resolved = store.resolve(str(tiny_bert), "encoder")
     weights = (tiny_bert / "model.safetensors").read_bytes()
-    assert resolved.location == resolved.name == str(tiny_bert)
+    assert str(resolved.files.folder) == resolved.name == str(tiny_bert)
     assert resolved.sha256 == hashlib.sha256(weights).hexdigest()
     assert (resolved.pooling, resolved.max_length, resolved.revision) == ("mean", None, None)
 

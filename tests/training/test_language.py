@@ -104,6 +104,16 @@ def test_the_loss_is_nats_per_token(tiny_llama: Path, tmp_path: Path) -> None:
     assert loss == pytest.approx(nats / sum(len(scored) for _, scored in rows), rel=1e-4)
 
 
+def test_a_step_sees_no_more_than_the_network_can(tiny_gpt2: Path, tmp_path: Path) -> None:
+    backbone = Engines(Settings(lm=str(tiny_gpt2), offline=True)).likelihood.backbone
+    long = talk("d", *(f"We took the long trail, {n} miles." for n in range(40)))
+    corpus = Corpus(((long,) * 3,))
+    config = LanguageConfig(turn_format="eos", batch=1, rank=2, longest=192)
+    assert backbone.window < config.longest
+    task = LanguageModelling(backbone, config, corpus, corpus)
+    assert task.loss(([long], random.Random(0))).isfinite()
+
+
 def test_reactions_are_users_to_the_system() -> None:
     corpus = Corpus(
         (

@@ -88,10 +88,15 @@ def pull(
 def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
     """Check every file of models in the store; without names, of all that are there.
 
+    Without names, the trained metrics and the graphs that come with causerie are checked, too.
+
     Example: `causerie models verify SmolLM2-135M-Instruct`
     """
     from causerie.errors import CauserieError
+    from causerie.graph import Graph
+    from causerie.graph.graph import shipped_graphs
     from causerie.models import Store
+    from causerie.models.artifact import load_artifact, shipped_artifacts
 
     store = Store(models_dir)
     entries = [entry for name in names or () for entry in store.named(name)]
@@ -101,6 +106,14 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
     for entry in entries:
         checked = len(store.verify(entry.name))
         typer.echo(f"{entry.name}: {checked} files are what they should be")
+    if names:
+        return
+    for artifact in shipped_artifacts():
+        load_artifact(artifact)
+        typer.echo(f"artifact {artifact}: it is what its config.json says")
+    for graph in shipped_graphs():
+        checked = len(Graph.open(graph).contents)
+        typer.echo(f"graph {graph}: {checked} files are what they should be")
 
 
 @models_app.command()

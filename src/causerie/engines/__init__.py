@@ -19,7 +19,7 @@ from causerie.engines.cache import Cuts, counted_cuts
 from causerie.engines.language import tuned_language_model
 from causerie.engines.settings import Settings
 from causerie.models import Kind, Store
-from causerie.models.artifact import ArtifactInfo, load_artifact
+from causerie.models.artifact import ArtifactInfo
 
 if TYPE_CHECKING:
     from causerie.engines.encoder import Encoder
@@ -114,9 +114,15 @@ class Engines:
         settings = replace(self.settings, encoder=name) if name else self.settings
         return Encoder.load(self.store, settings, trainable=trainable)
 
+    def steady(self, info: ArtifactInfo) -> ArtifactInfo:
+        """What is known of an artifact, which stays the same as long as these engines are used."""
+        first = self.shared(("steady", info.folder), lambda: info)
+        first.check_same(info.sha256)
+        return first
+
     def artifact(self, info: ArtifactInfo) -> Artifact:
         """A trained metric's weights, read once."""
-        return self.shared(("artifact", info.sha256), lambda: load_artifact(str(info.folder)))
+        return self.shared(("artifact", info.sha256), info.load)
 
     def tuned_encoder(
         self,
@@ -157,17 +163,28 @@ class Engines:
     def _backbone(self, artifact: Artifact) -> str:
         """Where it is now: folders move, so `--encoder` may say another place for it."""
         given = self.settings.encoder != Settings().encoder
-        moved = given and all(artifact.backbone != entry.name for entry in self.store.entries())
-        return self.settings.encoder if moved else artifact.backbone
+        name = artifact.backbone
+        if given and all(name != entry.name for entry in self.store.entries()):
+            return self.settings.encoder
+        self.store.check_consent(name, f"add --encoder {name}")
+        return name
 
     @property
     def likelihood(self) -> Likelihood:
         def load() -> Likelihood:
             from causerie.engines.likelihood import Likelihood
 
-            return Likelihood.load(self.store, self.settings)
+            tuned = self._tuned_language_model()
+            engine = Likelihood.load(self.store, self.settings)
+            if tuned:
+                tuned.check_same(engine.backbone.sha256)
+            return engine
 
         return self.shared("likelihood", load)
+
+    def _tuned_language_model(self) -> ArtifactInfo | None:
+        info = tuned_language_model(self.settings.lm)
+        return self.steady(info) if info else None
 
     def ranker(self, name: str) -> Ranker:
         """A network with one output for a response, such as DialogRPT; there is no default."""
@@ -186,7 +203,7 @@ class Engines:
     def _signature(self, kind: Kind, name: str | None) -> str:
         settings = self.settings
         if kind == "language model":
-            tuned = tuned_language_model(settings.lm)
+            tuned = self._tuned_language_model()
             form = settings.turn_format or (tuned.options.get("turn_format") if tuned else None)
             if tuned:
                 model = f"lm@{tuned.sha256[:12]}"

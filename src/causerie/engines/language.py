@@ -13,7 +13,6 @@ from causerie.models.artifact import (
     artifact_folder,
     damaged,
     is_artifact,
-    load_artifact,
     shipped,
 )
 
@@ -27,7 +26,10 @@ LM = "lm"
 def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Artifact | None]:
     """The network that `settings.lm` names, and the artifact if it is a tuned one."""
     info = tuned_language_model(settings.lm)
-    artifact = load_artifact(str(info.folder), LM) if info else None
+    artifact = info.load() if info else None
+    if artifact is not None:
+        name = artifact.backbone
+        store.check_consent(name, f"score something with --lm {name} first, which fetches it")
     backbone = load_backbone(
         store,
         artifact.backbone if artifact else settings.lm,
@@ -42,8 +44,9 @@ def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Art
     except (KeyError, TypeError) as error:
         raise damaged(f"of {LM}", error) from error
     model = tuned(backbone.model, backbone.sha256, artifact, LM, tuning)
-    name = f"{backbone.name}+{LM}"
-    return replace(backbone, name=name, sha256=artifact.sha256, model=model), artifact
+    return replace(
+        backbone, name=f"{backbone.name}+{LM}", sha256=artifact.sha256, model=model
+    ), artifact
 
 
 def tuned_language_model(name: str) -> ArtifactInfo | None:

@@ -32,8 +32,8 @@ class Tuning:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise CauserieError(f"tuning is {', '.join(get_args(Kind))}, not {self.kind!r}")
-        if self.rank < 1 or (self.layers is not None and self.layers < 1):
-            raise CauserieError("rank and layers are at least 1")
+        if any(type(n) is not int or n < 1 for n in (self.rank, self.layers) if n is not None):
+            raise CauserieError("rank and layers are whole numbers of at least 1")
 
     def prepare(self, model: Any) -> Any:
         """The network with just those weights trainable."""
@@ -71,11 +71,19 @@ class Tuning:
 
     def restore(self, model: Any, weights: Mapping[str, Tensor]) -> Any:
         """A fresh network with trained weights: an adapter merged in, or replaced as a whole."""
+        if self.kind == "adapter":
+            self._check_rank(weights)
         prepared = self.prepare(model)
         self.load(prepared, weights)
         if self.kind == "adapter":
             prepared = prepared.merge_and_unload()
         return prepared.eval()
+
+    def _check_rank(self, weights: Mapping[str, Tensor]) -> None:
+        """Before room is made for an adapter, whose rank may be anything in a file."""
+        ranks = {len(weight) for name, weight in weights.items() if "lora_A" in name}
+        if ranks != {self.rank}:
+            raise ValueError(f"the weights are not of an adapter of rank {self.rank}")
 
     def _adapted(self, model: Any) -> Any:
         from peft import LoraConfig, get_peft_model
@@ -123,5 +131,5 @@ def tuned(model: Any, sha256: str, artifact: Artifact, part: str, tuning: Tuning
         )
     try:
         return tuning.restore(model, artifact.part(part))
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise damaged(f"of {artifact.metric}", error) from error

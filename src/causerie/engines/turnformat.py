@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 
 from causerie.dialogue import Role
@@ -15,6 +18,8 @@ FORMATS = ("chat", "eos", "plain")
 
 _MEMO_CAPACITY = 20_000
 _MEMO_LONGEST = 1_000  # characters: hypotheses and ordinary turns, never megabytes
+_TEMPLATE_LONGEST = 100_000  # characters of a chat template, and of what it makes of three turns
+_TEMPLATE_STEPS = 20_000  # lines that it may run through for that
 
 
 @dataclass(frozen=True)
@@ -139,13 +144,19 @@ def _plain(tokenizer: Any) -> TurnFormat:
 def _chat(tokenizer: Any) -> TurnFormat:
     """Find a template's parts by rendering short dialogues and taking differences."""
     user_one, system_one, user_two = "causerieuserone", "causeriesystemone", "causerieusertwo"
+    if len(str(tokenizer.chat_template)) > _TEMPLATE_LONGEST:
+        raise _unbounded(f"has more than {_TEMPLATE_LONGEST:,} characters")
 
     def render(*texts: str) -> str:
         messages = [
             {"role": "assistant" if text == system_one else "user", "content": text}
             for text in texts
         ]
-        return str(tokenizer.apply_chat_template(messages, tokenize=False))
+        with _bounded_template():
+            rendered = str(tokenizer.apply_chat_template(messages, tokenize=False))
+        if len(rendered) > _TEMPLATE_LONGEST:
+            raise _unbounded(f"writes more than {_TEMPLATE_LONGEST:,} characters")
+        return rendered
 
     def between(rendered: str, left: str, right: str) -> str:
         return rendered.split(left, 1)[1].split(right, 1)[0]
@@ -158,6 +169,8 @@ def _chat(tokenizer: Any) -> TurnFormat:
         system_header = _without(between(whole, user_one, system_one), start=user_footer)
         user_header = _without(between(whole, system_one, user_two), start=system_footer)
         prefix = _without(whole.split(user_one)[0], end=user_header)
+    except CauserieError:
+        raise
     except Exception as error:
         raise CauserieError(
             "the language model's chat template cannot be divided into turns: "
@@ -165,6 +178,8 @@ def _chat(tokenizer: Any) -> TurnFormat:
         ) from error
     try:
         joins = user_two not in render(user_one, user_two)
+    except CauserieError:
+        raise
     except Exception:  # whatever the template raises: it wants the roles to alternate
         joins = True
 
@@ -190,6 +205,39 @@ def _chat(tokenizer: Any) -> TurnFormat:
             "system": scaffold(system_header, system_footer),
         },
         joins=joins,
+    )
+
+
+@contextmanager
+def _bounded_template() -> Iterator[None]:
+    """Stop a chat template that does not come to an end: a file may bring loops within loops.
+
+    What a template may call is its sandbox's affair; how long it runs is nobody's, so its lines
+    are counted as a debugger would.
+    """
+    steps = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps
+        if frame.f_code.co_filename != "<template>":  # as templates call themselves
+            return None
+        steps += 1
+        if steps > _TEMPLATE_STEPS:
+            raise _unbounded(f"takes more than {_TEMPLATE_STEPS:,} steps")
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def _unbounded(what: str) -> CauserieError:
+    return CauserieError(
+        f"the language model's chat template {what}, which no template needs: "
+        "use --turn-format eos or plain"
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from causerie._version import __version__
-from causerie.errors import CauserieError
 
 ABOUT = "graph.json"
 FORMAT = 1
@@ -43,9 +43,9 @@ class About:
         (folder / ABOUT).write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> About:
+    def of(cls, content: dict[str, Any]) -> About:
+        """What a graph.json says; ValueError if it is none that this version reads."""
         try:
-            content = json.loads((folder / ABOUT).read_text("utf-8"))
             if content["format"] != FORMAT:
                 raise ValueError(f"it has format {content['format']}")
             sources = [
@@ -56,8 +56,5 @@ class About:
             if not all(type(content[key]) is int for key in ("nodes", "edges")):
                 raise ValueError("nodes and edges must be counts")
             return cls(relations=relations, sources=tuple(sources), **content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CauserieError(
-                f"{folder} is not a graph that this version reads ({error}): build it with "
-                "`causerie graph build`"
-            ) from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"graph.json is damaged ({type(error).__name__}: {error})") from error

@@ -1,4 +1,4 @@
-"""Arrays in safetensors files that are opened without being read.
+"""Arrays in safetensors files that stay where they are.
 
 The library for this format copies whole files into memory; the format itself (the length of a
 JSON header, the header, the bytes of the arrays) is simple enough to be memory-mapped.
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from causerie.errors import CauserieError
+from causerie.io.verified import Content
 
 Shapes: TypeAlias = Mapping[str, tuple[str, tuple[int, ...]]]
 """Of each array its type, as safetensors calls it, and its shape."""
@@ -28,7 +28,6 @@ _TYPES: dict[str, type[np.generic]] = {
     "U8": np.uint8,
     "I8": np.int8,
 }
-_LONGEST_HEADER = 1 << 20
 _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
 
 
@@ -56,37 +55,19 @@ def write_header(stream: BinaryIO, shapes: Shapes) -> dict[str, int]:
     return {name: base + about["data_offsets"][0] for name, about in header.items()}
 
 
-def open_arrays(file: Path, expected: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, memory-mapped; `expected` names them with their types."""
-    try:
-        with file.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            if size > min(file.stat().st_size, _LONGEST_HEADER):
-                raise ValueError("it has no header")
-            header = json.loads(stream.read(size))
-        arrays = {}
-        for name, kind in expected.items():
-            about = header[name]
-            if about["dtype"] != kind:
-                raise ValueError(f"{name} is {about['dtype']}, not {kind}")
-            shape = tuple(about["shape"])
-            start, end = about["data_offsets"]
-            if end - start != math.prod(shape) * np.dtype(_TYPES[kind]).itemsize:
-                raise ValueError(f"{name} has another size than its shape says")
-            arrays[name] = (
-                np.memmap(file, _TYPES[kind], "r", 8 + size + start, shape)
-                if math.prod(shape)
-                else np.empty(shape, _TYPES[kind])
-            )
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        raise CauserieError(
-            f"{file} is damaged or not of a graph ({error}): build the graph again"
-        ) from error
+def arrays_in(content: Content, expected: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file's content, uncopied; `expected` names them with their types.
+
+    ValueError says what is wrong with the file.
+    """
+    placed = content.arrays()
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, kind in expected.items():
+        if name not in placed or placed[name].dtype != kind:
+            raise ValueError(f"it has no {name} of type {kind}")
+        one = placed[name]
+        flat = np.frombuffer(content.data, _TYPES[kind], one.count, one.start)
+        if kind.startswith("F") and not np.isfinite(flat).all():
+            raise ValueError(f"not every number in {name} is finite")
+        arrays[name] = flat.reshape(one.shape)
     return arrays

@@ -18,7 +18,16 @@ from causerie.graph.about import ABOUT, About, Source
 from causerie.graph.arrays import write_arrays
 from causerie.graph.card import card, licences
 from causerie.graph.edges import SYMMETRIC, Edge
-from causerie.graph.graph import CARD, EDGES, FREQUENCIES, LICENCE, VECTORS
+from causerie.graph.graph import (
+    CARD,
+    DIGESTS,
+    EDGES,
+    FREQUENCIES,
+    LICENCE,
+    PARTS,
+    VECTORS,
+    write_digests,
+)
 from causerie.graph.vectors import WordVector, write_vectors
 from causerie.text.keywords import Frequencies
 
@@ -108,6 +117,7 @@ class Builder:
             about, relations = self._write_edges(hidden / EDGES, names, rank)
             about = replace(about, vectors=vectors_from if has_vectors else "")
             about.write(hidden)
+            write_digests(hidden)
             (hidden / CARD).write_text(card(folder.name, about, relations, recipe), "utf-8")
             (hidden / LICENCE).write_text(licences(about.sources), "utf-8")
             if folder.exists():
@@ -195,7 +205,7 @@ def check_place(folder: Path) -> None:
     """A graph can be written there: nothing is, or another graph to be replaced."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    known = {ABOUT, EDGES, VECTORS, FREQUENCIES, CARD, LICENCE}
+    known = {*PARTS, CARD, LICENCE, DIGESTS}
     inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if ABOUT not in inside or inside - known:
         raise CauserieError(f"{folder} exists and is no graph: choose another place")

@@ -4,11 +4,13 @@ graph.json           relations, sources, counts
 graph.safetensors    nodes and edges
 vectors.safetensors  a small vector for each node, if it has any
 frequencies.json     how often its words are said, if it was built from a corpus
+SHA256SUMS           what each of these must be; it is checked whenever the graph is opened
 card.md, LICENSE     where it comes from and under which terms
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +23,16 @@ from numpy.typing import NDArray
 
 from causerie.errors import CauserieError
 from causerie.graph.about import ABOUT, About
-from causerie.graph.arrays import open_arrays
+from causerie.graph.arrays import arrays_in
 from causerie.graph.edges import SYMMETRIC
+from causerie.io.verified import Content, joint_sha256, read_content, sha256
 from causerie.text.keywords import Frequencies
 
 EDGES, VECTORS, FREQUENCIES = "graph.safetensors", "vectors.safetensors", "frequencies.json"
-CARD, LICENCE = "card.md", "LICENSE"
+CARD, LICENCE, DIGESTS = "card.md", "LICENSE", "SHA256SUMS"
+PARTS = (ABOUT, EDGES, VECTORS, FREQUENCIES)
+"""All that decides what is computed with a graph; the last two need not be there."""
+_DIGEST = re.compile(r"([0-9a-f]{64})  (\S+)", re.ASCII)
 DEFAULT = "everyday"
 """The graph that comes with causerie."""
 
@@ -66,25 +72,33 @@ class Graph:
     folder: Path
     about: About
     arrays: dict[str, NDArray[Any]]
+    contents: Mapping[str, Content]
+    """Of its files, as they were when it was opened."""
 
     @classmethod
     def open(cls, name: str | Path = DEFAULT) -> Graph:
         """A graph that comes with causerie by its name, or any by its folder."""
         folder = find_graph(name)
-        about = About.read(folder)
-        arrays = open_arrays(folder / EDGES, EDGE_ARRAYS)
-        if not _fit_together(about, arrays):
+        try:
+            contents = {
+                part: _verified(folder / part, digest)
+                for part, digest in read_digests(folder).items()
+            }
+            about = About.of(contents[ABOUT].json())
+            arrays = arrays_in(contents[EDGES], EDGE_ARRAYS)
+            if not _fit_together(about, arrays):
+                raise ValueError("its files do not belong together")
+            if VECTORS in contents:
+                arrays |= arrays_in(contents[VECTORS], VECTOR_ARRAYS)
+                rows = arrays["vectors"].shape[:1], arrays["scales"].shape
+                if arrays["vectors"].ndim != 2 or set(rows) != {(about.nodes,)}:
+                    raise ValueError("its vectors are of another graph")
+        except (OSError, ValueError) as error:
             raise CauserieError(
-                f"{folder} is damaged: its files do not belong together; build it again"
-            )
-        if (folder / VECTORS).exists():
-            arrays |= open_arrays(folder / VECTORS, VECTOR_ARRAYS)
-            rows = arrays["vectors"].shape[:1], arrays["scales"].shape
-            if arrays["vectors"].ndim != 2 or set(rows) != {(about.nodes,)}:
-                raise CauserieError(
-                    f"{folder} is damaged: its vectors are of another graph; build it again"
-                )
-        return cls(folder, about, arrays)
+                f"the graph {folder} is damaged or of another version ({error}): build it again "
+                "with `causerie graph build`, or reinstall causerie"
+            ) from error
+        return cls(folder, about, arrays, contents)
 
     def __len__(self) -> int:
         return self.about.nodes
@@ -135,10 +149,9 @@ class Graph:
         return targets
 
     @property
-    def files(self) -> list[Path]:
-        """What it is made of, without card and licence."""
-        parts = (ABOUT, EDGES, VECTORS, FREQUENCIES)
-        return [self.folder / name for name in parts if (self.folder / name).exists()]
+    def sha256(self) -> str:
+        """Of all that it is made of, without card and licence."""
+        return joint_sha256([(part, content.sha256) for part, content in self.contents.items()])
 
     @property
     def dimension(self) -> int:
@@ -158,12 +171,12 @@ class Graph:
     @cached_property
     def frequencies(self) -> Frequencies:
         """How often its words are said; keywords are found with them."""
-        if not (self.folder / FREQUENCIES).exists():
+        if FREQUENCIES not in self.contents:
             raise CauserieError(
                 f"the graph {self.folder} was not built from a corpus, so it does not know "
                 "which words are common: build it with --corpus"
             )
-        return Frequencies.read(self.folder / FREQUENCIES)
+        return Frequencies.parse(self.folder / FREQUENCIES, self.contents[FREQUENCIES].json)
 
     @cached_property
     def _starts(self) -> memoryview:  # a memoryview's elements are had faster than an array's
@@ -203,6 +216,29 @@ def _runs(starts: NDArray[Any], end: int) -> bool:
     return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) >= 0).all())
 
 
+def write_digests(folder: Path) -> None:
+    """Record what the parts of a graph are, now that it is made."""
+    lines = [f"{sha256(folder / part)}  {part}\n" for part in PARTS if (folder / part).exists()]
+    (folder / DIGESTS).write_text("".join(lines), "utf-8")
+
+
+def read_digests(folder: Path) -> dict[str, str]:
+    """The parts that a graph has, in their order, each with its SHA-256."""
+    lines = (folder / DIGESTS).read_text("utf-8").splitlines()
+    found = [match for match in map(_DIGEST.fullmatch, lines) if match]
+    digests = {match[2]: match[1] for match in found}
+    if len(found) < len(lines) or not {ABOUT, EDGES} <= digests.keys() <= set(PARTS):
+        raise ValueError(f"{DIGESTS} does not list the parts of a graph")
+    return {part: digests[part] for part in PARTS if part in digests}
+
+
+def _verified(file: Path, digest: str) -> Content:
+    content = read_content(file, mapped=True)
+    if content.sha256 != digest:
+        raise ValueError(f"{file.name} is not what {DIGESTS} says")
+    return content
+
+
 def find_graph(name: str | Path) -> Path:
     """The folder of a graph, or an error that says what to do."""
     for folder in (_shipped(name), Path(name)):
@@ -217,6 +253,11 @@ def lasting_name(name: str) -> str:
     """What the same graph is called from any other working directory."""
     folder = find_graph(name)
     return name if folder == _shipped(name) else str(folder.resolve())
+
+
+def shipped_graphs() -> list[str]:
+    """The names of the graphs that come with causerie."""
+    return sorted(path.parent.name for path in _shipped("").glob(f"*/{ABOUT}"))
 
 
 def _shipped(name: str | Path) -> Path:

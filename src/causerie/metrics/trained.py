@@ -42,7 +42,7 @@ class TrainedMetric(Metric, Trainable):
 
     def restored(self, engines: Engines) -> tuple[Artifact, Any]:
         """The artifact and what `restore` makes of it, once for all metrics that share it."""
-        info = self.info
+        info = engines.steady(self.info)
 
         def restore() -> tuple[Artifact, Any]:
             artifact = engines.artifact(info)
@@ -69,7 +69,7 @@ class TrainedMetric(Metric, Trainable):
         return frozenset() if self.info.backbone in known else frozenset({"encoder"})
 
     def signature(self, engines: Engines) -> str:
-        named = f"{self._with_options()}@{self.info.sha256[:12]}"
+        named = f"{self._with_options()}@{engines.steady(self.info).sha256[:12]}"
         return "|".join([named, *self._code(), engines.settings.dtype])
 
     @property

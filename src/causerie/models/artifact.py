@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
+from causerie.io.verified import read_content
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CONFIG, NETWORK, STATISTICS = "config.json", "network.safetensors", "statistics.safetensors"
 CARD, LICENCE = "card.md", "LICENSE"
+_LONGEST_REASON = 200
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,32 @@ class ArtifactInfo:
         """A shipped artifact by its name, or any by its folder."""
         return cls.read(find_artifact(name), metric)
 
+    def load(self) -> Artifact:
+        """The artifact itself, which must still be the one that was read about."""
+        artifact = load_artifact(str(self.folder), self.metric)
+        self.check_same(artifact.sha256)
+        return artifact
+
+    def check_same(self, sha256: str) -> None:
+        """Scores must come from the artifact that their signature names."""
+        if sha256 != self.sha256:
+            raise CauserieError(
+                f"the artifact {self.folder} changed after it was first read: start again"
+            )
+
 
 @lru_cache(64)
 def _read_info(folder: Path, states: tuple[tuple[int, int] | None, ...]) -> ArtifactInfo:
     """What a config.json says, read once as long as the files stay as they are."""
-    config = _read_config(folder)
-    try:
-        return ArtifactInfo(
-            folder,
-            config["metric"],
-            # Artifacts of version 0.1.0 had no digest: it is that of their weights.
-            config.get("sha256") or load_artifact(str(folder)).sha256,
-            config["backbone"]["name"],
-            config["backbone"]["sha256"],
-            config["options"],
-        )
-    except (KeyError, TypeError) as error:
-        raise damaged(str(folder), error) from error
+    config = _whole_config(folder)
+    return ArtifactInfo(
+        folder,
+        config["metric"],
+        config["sha256"],
+        config["backbone"]["name"],
+        config["backbone"]["sha256"],
+        config["options"],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +139,17 @@ class Artifact:
         """Write it: whole or not at all; an older artifact in its place is replaced."""
         from safetensors.torch import save
 
+        from causerie.models.weights import check_finite
+
         folder = folder.resolve()
         check_place(folder)
+        try:
+            check_finite({**self.network, **self.statistics})
+        except ValueError as error:
+            raise CauserieError(
+                f"the training of {self.metric} came to nothing ({error}): train again with a "
+                "lower learning rate"
+            ) from error
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -201,11 +221,11 @@ def shipped(name: str) -> Path | None:
     return folder if (folder / CONFIG).is_file() else None
 
 
-def shipped_artifacts(metric: str) -> list[str]:
-    """The names of the artifacts of a metric that come with causerie, sorted."""
+def shipped_artifacts(metric: str | None = None) -> list[str]:
+    """The names of the artifacts that come with causerie, sorted: all, or those of a metric."""
     folders = Path(str(files("causerie").joinpath("artifacts"))).iterdir()
     names = sorted(folder.name for folder in folders if shipped(folder.name))
-    return [name for name in names if metric_of(find_artifact(name)) == metric]
+    return [name for name in names if metric in (None, metric_of(find_artifact(name)))]
 
 
 def artifact_folder(name: str) -> Path | None:
@@ -232,14 +252,17 @@ def metric_of(folder: Path) -> str:
 
 
 def load_artifact(name: str, metric: str | None = None) -> Artifact:
-    """A shipped artifact by its name, or any by its folder; one of `metric` where that is given."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    """A shipped artifact by its name, or any by its folder; one of `metric` where that is given.
+
+    Its weights are those that its config.json has the digest of.
+    """
+    from causerie.models.weights import check_finite, tensors_of
 
     folder = find_artifact(name)
-    config = _read_config(folder)
-    if metric not in (None, config["metric"]):
-        raise CauserieError(f"{name} is an artifact of {config['metric']}, not of {metric}")
+    other = metric_of(folder)
+    if metric not in (None, other):
+        raise CauserieError(f"{name} is an artifact of {other}, not of {metric}")
+    config = _whole_config(folder)
     try:
         encoder = config.get("encoder")
         shared = _shared_encoder(encoder) if encoder else {}
@@ -248,33 +271,37 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
             backbone=config["backbone"]["name"],
             backbone_sha256=config["backbone"]["sha256"],
             options=config["options"],
-            network={**load_file(folder / NETWORK), **shared},
+            network={**tensors_of(read_content(folder / NETWORK)), **shared},
             encoder_of=encoder["of"] if encoder else None,
-            statistics=load_file(folder / STATISTICS),
+            statistics=tensors_of(read_content(folder / STATISTICS)),
             card=(folder / CARD).read_text(encoding="utf-8"),
             licence=(folder / LICENCE).read_text(encoding="utf-8").removesuffix("\n"),
             version=config["version"],
         )
-        if config.get("sha256") not in (None, artifact.sha256):
+        check_finite({**artifact.network, **artifact.statistics})  # as halves, too
+        if config["sha256"] != artifact.sha256:
             raise ValueError("its weights are not those that its config.json names")
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(str(folder), error) from error
     return artifact
 
 
 def _shared_encoder(encoder: Mapping[str, str]) -> dict[str, Tensor]:
     """The weights of the encoder that an artifact has in common with a shipped one."""
-    keeper = load_artifact(encoder["of"]) if shipped(encoder["of"]) else None
-    if keeper is None or keeper.encoder_sha256() != encoder["sha256"]:
+    folder = shipped(encoder["of"])
+    if folder is None or "encoder" in _read_config(folder):
+        raise ValueError(f"{encoder['of']} is not an artifact that has an encoder to share")
+    keeper = load_artifact(encoder["of"])
+    if keeper.encoder_sha256() != encoder["sha256"]:
         raise ValueError(f"this version of causerie has another encoder in {encoder['of']}")
     return {k: t for k, t in keeper.network.items() if k.startswith("encoder.")}
 
 
 def damaged(where: str, error: Exception) -> CauserieError:
+    why = " ".join(str(error).split())[:_LONGEST_REASON]
     return CauserieError(
         f"the artifact {where} is damaged or of another version: train it again or reinstall "
-        "causerie "
-        f"({type(error).__name__}: {error})"
+        f"causerie ({type(error).__name__}: {why})"
     )
 
 
@@ -288,10 +315,30 @@ def is_artifact(folder: Path) -> bool:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
+    """A config.json that names a metric; nothing else about it is known to be right."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_content(folder / CONFIG).json()
     except (OSError, ValueError) as error:
         raise damaged(str(folder), error) from error
-    if not (isinstance(config, dict) and isinstance(config.get("metric"), str)):
+    metric = config.get("metric")
+    if not (isinstance(metric, str) and metric.isprintable()):
         raise CauserieError(f"{folder / CONFIG} is not the configuration of a causerie artifact")
+    return config
+
+
+def _whole_config(folder: Path) -> dict[str, Any]:
+    """A config.json that has all that an artifact needs, of the right types."""
+    config = _read_config(folder)
+    try:
+        texts = {key: config[key] for key in ("version", "sha256")}
+        texts |= {f"backbone.{key}": config["backbone"][key] for key in ("name", "sha256")}
+        if config.get("encoder") is not None:
+            texts |= {f"encoder.{key}": config["encoder"][key] for key in ("of", "sha256")}
+        for key, text in texts.items():
+            if not (isinstance(text, str) and text.isprintable()):
+                raise TypeError(f"{key} is not a text")
+        if not isinstance(config["options"], dict):
+            raise TypeError("options are not an object")
+    except (KeyError, TypeError) as error:
+        raise damaged(str(folder), error) from error
     return config

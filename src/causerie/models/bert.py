@@ -9,16 +9,15 @@ so is training.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
+
+from causerie.models.folder import ModelFiles
 
 _PROJECTIONS = ("query", "key", "value")
 
@@ -49,15 +48,21 @@ class BertSizes:
     type_vocab_size: int
     layer_norm_eps: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            kind = float if name == "layer_norm_eps" else int
+            if type(value) is not kind or value <= 0:
+                raise ValueError(f"{name} cannot be {value!r}")
+
 
 class PlainTokenizer:
     """A tokenizer.json with the few manners of transformers that the encoder engine needs."""
 
-    def __init__(self, folder: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    def __init__(self, files: ModelFiles) -> None:
+        self._tokenizer = Tokenizer.from_buffer(bytes(files.read("tokenizer.json").data))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        settings = _read(folder / "tokenizer_config.json")
+        settings = files.settings("tokenizer_config.json")
         longest = settings.get("model_max_length") or _UNLIMITED
         self.model_max_length = int(min(longest, _UNLIMITED))
         padding = settings.get("pad_token") or "[PAD]"
@@ -205,33 +210,27 @@ class Bert(nn.Module):
         return Output(hidden)
 
 
-def is_plain_bert(folder: Path) -> bool:
-    """Whether a folder holds a network and a tokenizer that this module can run."""
-    if not all((folder / f).is_file() for f in ("model.safetensors", "tokenizer.json")):
+def is_plain_bert(files: ModelFiles) -> bool:
+    """Whether a model has a network and a tokenizer that this module can run."""
+    if not all(name in files.sha256 for name in ("model.safetensors", "tokenizer.json")):
         return False
-    config = _read(folder / "config.json")
+    config = files.settings("config.json")
     return "model_type" in config and all(
         config.get(key, usual) == usual for key, usual in _USUAL.items()
     )
 
 
-def load_bert(folder: Path, dtype: torch.dtype, device: torch.device) -> Bert:
-    """The network in a folder; a KeyError or RuntimeError says which weights are missing."""
-    config = _read(folder / "config.json")
+def load_bert(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> Bert:
+    """The network; a ValueError, KeyError or RuntimeError says what is wrong with its weights."""
+    config = files.settings("config.json")
     sizes = BertSizes(**{name: config[name] for name in BertSizes.__dataclass_fields__})
     weights = {
-        name.removeprefix("bert."): tensor.to(dtype)
-        for name, tensor in load_file(folder / "model.safetensors").items()
+        name.removeprefix("bert."): tensor.to(dtype) for name, tensor in files.tensors().items()
     }
     used = {n: t for n, t in weights.items() if not n.startswith(_UNUSED)}
-    network = Bert(sizes)
+    if sizes.num_hidden_layers > len(used):
+        raise ValueError(f"it has no weights for {sizes.num_hidden_layers} layers")
+    with torch.device("meta"):  # nothing is made room for but what the file has
+        network = Bert(sizes)
     network.load_state_dict(used, assign=True)
     return network.to(device).eval().requires_grad_(False)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

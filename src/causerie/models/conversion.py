@@ -9,10 +9,15 @@ from typing import Any
 
 from causerie.models.libraries import libraries
 
+_WRITTEN_BY = "5.22.2"
+"""The version of transformers that converted files name, whichever wrote them: it decides nothing,
+and the registry pins the files whole."""
+
 
 def convert_gguf(file: Path, folder: Path) -> None:
     """Save the network in a GGUF file as an ordinary float32 transformers folder."""
     import torch
+    import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     # The bar that transformers shows here heeds no setting.
@@ -30,6 +35,12 @@ def convert_gguf(file: Path, folder: Path) -> None:
         del model.config.quantization_config
         model.hf_quantizer = None
         model.save_pretrained(folder)
+    for saved in folder.glob("*config.json"):
+        text = saved.read_text("utf-8")
+        own, pinned = (
+            f'"transformers_version": "{v}"' for v in (transformers.__version__, _WRITTEN_BY)
+        )
+        saved.write_text(text.replace(own, pinned), "utf-8")
     for saved in folder.iterdir():
         saved.chmod(0o644)  # safetensors makes its files private; a store may be shared
 

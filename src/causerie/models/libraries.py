@@ -7,13 +7,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from threading import RLock
 from typing import Any
+
+_ONE_AT_A_TIME = RLock()
+"""Their manners are the whole process's: two threads at once would leave those of the other."""
 
 
 @contextmanager
 def libraries(offline: bool) -> Iterator[None]:
     """Without progress bars, advice and warnings; if offline, without any connection."""
-    with _quiet(), _offline(offline):
+    with _ONE_AT_A_TIME, _quiet(), _offline(offline):
         yield
 
 

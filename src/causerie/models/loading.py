@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causerie.errors import CauserieError
-from causerie.models.folder import Pooling
+from causerie.models.folder import ModelFiles, Pooling
 from causerie.models.libraries import libraries
 from causerie.models.registry import Kind
 from causerie.models.sources import first_line
@@ -61,20 +61,16 @@ def load_backbone(
     A plain BERT that is not to be trained needs no transformers, which takes seconds to import.
     """
     resolved = store.resolve(name, kind)
-    if kind == "encoder" and not trainable and resolved.revision is None:
-        found = _plain_bert(resolved, dtype, device)
+    files = store.files(resolved)
+    if kind == "encoder" and not trainable:
+        found = _plain_bert(resolved, files, dtype, device)
         if found is not None:
             return found
-    offline = store.offline or resolved.revision is None
-    where = {
-        "revision": resolved.revision,
-        "local_files_only": offline,
-        "trust_remote_code": False,
-    }
-    with libraries(offline), announced(f"loading {resolved.name}"):
+    with libraries(offline=True), announced(f"loading {resolved.name}"):
         try:
-            tokenizer = _load_tokenizer(resolved, where)
-            model = _load_model(resolved, kind, where, dtype)
+            with files.private_copy() as folder:
+                tokenizer = _load_tokenizer(resolved, folder)
+                model = _load_model(resolved, files, kind, folder, dtype)
         except CauserieError:
             raise
         except Exception as error:  # a folder can be damaged in too many ways to list
@@ -87,17 +83,20 @@ def load_backbone(
     )
 
 
-def _plain_bert(resolved: Resolved, dtype: torch.dtype, device: torch.device) -> Backbone | None:
+def _plain_bert(
+    resolved: Resolved, files: ModelFiles, dtype: torch.dtype, device: torch.device
+) -> Backbone | None:
     """The network where it is a plain BERT and whole; transformers says what is wrong if not."""
     from causerie.models.bert import PlainTokenizer, is_plain_bert, load_bert
 
-    folder = Path(resolved.location)
-    if not is_plain_bert(folder):
-        return None
     with announced(f"loading {resolved.name}"):
         try:
-            tokenizer = PlainTokenizer(folder)
-            model = load_bert(folder, dtype, device)
+            if not is_plain_bert(files):
+                return None
+            tokenizer = PlainTokenizer(files)
+            model = load_bert(files, dtype, device)
+        except CauserieError:
+            raise
         except Exception:  # a damaged file: the other way to load it has the better words
             return None
     if resolved.max_length is not None:
@@ -105,10 +104,12 @@ def _plain_bert(resolved: Resolved, dtype: torch.dtype, device: torch.device) ->
     return Backbone(resolved.name, resolved.sha256, model, tokenizer, resolved.pooling)
 
 
-def _load_tokenizer(resolved: Resolved, where: dict[str, Any]) -> Any:
+def _load_tokenizer(resolved: Resolved, folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(resolved.location, **where)
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
     if not tokenizer.is_fast:
         raise CauserieError(f"{resolved.name} has no fast tokenizer: use another model")
     # Some folders carry a fixed padding or truncation; how to cut is the engines' decision.
@@ -122,7 +123,10 @@ def _load_tokenizer(resolved: Resolved, where: dict[str, Any]) -> Any:
     return tokenizer
 
 
-def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: torch.dtype) -> Any:
+def _load_model(
+    resolved: Resolved, files: ModelFiles, kind: Kind, folder: Path, dtype: torch.dtype
+) -> Any:
+    import torch
     from transformers import (
         AutoConfig,
         AutoModel,
@@ -136,7 +140,7 @@ def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: to
         MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED,
     )
 
-    config = AutoConfig.from_pretrained(resolved.location, **where)
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     # BERT and the like are listed as causal too, but unless made so they see both ways.
     encodes = config.model_type in MASKED and not getattr(config, "is_decoder", False)
     fits = {
@@ -154,9 +158,17 @@ def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: to
         "language model": AutoModelForCausalLM,
         "ranker": AutoModelForSequenceClassification,
     }
-    model, report = architectures[kind].from_pretrained(
-        resolved.location, dtype=dtype, output_loading_info=True, **where
+    _check_config(resolved, config)
+    tensors = files.tensors()
+    layers = getattr(config, "num_hidden_layers", None) or 0
+    if layers > len(tensors):
+        raise ValueError(f"it has no weights for {layers} layers")
+    with torch.device("meta"):  # the class alone is wanted, not a network
+        architecture = type(architectures[kind].from_config(config, trust_remote_code=False))
+    model, report = architecture.from_pretrained(
+        None, config=config, state_dict=tensors, dtype=dtype, output_loading_info=True
     )
+    model.name_or_path = str(files.folder)  # without a place of its own, peft looks on the hub
     # Random numbers where weights are missing would give scores that mean nothing. The pooler
     # is not used.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -166,6 +178,16 @@ def _load_model(resolved: Resolved, kind: Kind, where: dict[str, Any], dtype: to
             "give the folder or hub name of a complete transformers model"
         )
     return model
+
+
+def _check_config(resolved: Resolved, config: Any) -> None:
+    """Refuse what would make transformers fetch and run code for the hardware ("kernels")."""
+    attention = getattr(config, "_attn_implementation", None)
+    if attention not in (None, "eager", "sdpa") or hasattr(config, "quantization_config"):
+        raise CauserieError(
+            f"{resolved.name} asks for kernels or quantised weights, which are not used here: "
+            "give a plain float32, float16 or bfloat16 model"
+        )
 
 
 def _a(kind: Kind) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -70,8 +70,12 @@ class Entry:
     licence: str
     files: Mapping[str, str]
     """Every file that is used, with its SHA-256."""
+    size: int
+    """Bytes of all of them together: a source that gives more is not read to its end."""
     sources: tuple[Source, ...]
     """In the order in which they are tried."""
+    converted: Mapping[str, str] = field(default_factory=dict)
+    """What a GGUF file becomes, with SHA-256: every file that the store keeps instead of it."""
 
     @property
     def weights(self) -> str:
@@ -79,8 +83,8 @@ class Entry:
         return next(file for file in self.files if file.endswith((".safetensors", ".gguf", ".xml")))
 
     @property
-    def converted(self) -> bool:
-        """Whether the store keeps the files in another form than they are fetched."""
+    def is_gguf(self) -> bool:
+        """Whether the network has to be converted before it can be loaded quickly."""
         return self.weights.endswith(".gguf")
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from causerie.errors import CauserieError
+from causerie.io.verified import read_content
 from causerie.models.conversion import convert_gguf
-from causerie.models.folder import Pooling, SentenceSettings, folder_digest, weights_sha256
-from causerie.models.hashing import sha256
-from causerie.models.hub import hub_file, is_hub_name
+from causerie.models.folder import ModelFiles, Pooling, SentenceSettings, settings_in
+from causerie.models.hub import hub_file, hub_files, is_hub_name
 from causerie.models.registry import REGISTRY, Entry, Kind, read_registry
 from causerie.models.sources import (
     SILENT_HUB,
@@ -26,7 +27,8 @@ from causerie.models.sources import (
 )
 from causerie.progress import announced
 
-_MANIFEST = "manifest.json"
+_NO_LONGER_READ = ("manifest.json",)
+"""What earlier versions wrote beside converted files."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Resolved:
     """A model that is ready to be loaded."""
 
     name: str
-    location: str
-    """A folder, or a hub name."""
+    files: ModelFiles | None
+    """What is to be loaded; None of a hub model, whose files `Store.files` fetches."""
     sha256: str
     """Of the weights as they were fetched; of a hub model, its commit."""
     pooling: Pooling = "mean"
@@ -75,6 +77,9 @@ class Store:
         self.folder = folder
         self.offline = offline
         self._entries = read_registry(registry)
+        self._given: dict[str, ModelFiles] = {}
+        """Folders as they were when they were first asked for: signatures tell of those."""
+        self._converted: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
     def entries(self) -> tuple[Entry, ...]:
         """All known models, whether in the store or not."""
@@ -99,19 +104,23 @@ class Store:
 
     def verify(self, name: str) -> Mapping[str, str]:
         """Check every file of a known model; returns the files with their SHA-256."""
-        folder, mend = self.path(name), f"run `causerie models pull {name}`"
-        expected = _expected(self._entry(name), folder)
-        if expected is None:
-            raise CauserieError(f"{folder / _MANIFEST} is missing, damaged or outdated: {mend}")
-        for file, digest in expected.items():
-            if not (folder / file).is_file():
-                raise CauserieError(f"{folder / file} is missing: {mend}")
-            if sha256(folder / file) != digest:
-                raise CauserieError(
-                    f"{folder / file} is not what it should be (its SHA-256 differs): "
-                    f"{mend} to replace it"
-                )
-        return expected
+        files = self._pinned(self._entry(name))
+        files.check_content()
+        return files.sha256
+
+    def _pinned(self, entry: Entry) -> ModelFiles:
+        """The files that the store has of a known model, and no others; not read yet.
+
+        Of a GGUF it has what that is converted to, or the GGUF itself where other versions of
+        the libraries convert it to something that the registry does not know.
+        """
+        folder, expected = self.path(entry.name), entry.files
+        if entry.converted and not (folder / entry.weights).exists():
+            expected = entry.converted
+        remedy = f"run `causerie models pull {entry.name}` to replace it"
+        files = ModelFiles(folder, expected, remedy)
+        files.check_list(_NO_LONGER_READ if entry.is_gguf else ())
+        return files
 
     def pull(self, name: str, file: Path | None = None) -> Path:
         """Bring a known model into the store, unless it is there and whole.
@@ -131,7 +140,7 @@ class Store:
             if not self._is_whole(entry):  # another process may have been quicker
                 folder = _fetched(entry, file, work)
                 if entry.converted:
-                    folder = _converted(entry, folder, work)
+                    folder = _converted_or(folder, entry, work)
                 if self.has(name):
                     self.path(name).rename(work / "damaged")
                 folder.rename(self.folder / entry.name)
@@ -140,17 +149,21 @@ class Store:
     def resolve(self, name: str, kind: Kind) -> Resolved:
         """Find a model by registry name, local folder or hub name, in this order.
 
-        A known model is fetched if it is not in the store, and verified.
+        A known model is fetched if it is not in the store. Its files are verified as they are
+        loaded; those of a folder must then be what they were when it was first resolved.
         """
         entry = self._known(name, kind)
         if entry is not None:
             if not self.has(entry.name):
                 self.pull(entry.name)
-            self.verify(entry.name)
-            digest = entry.files[entry.weights]
-            return _resolved_folder(entry.name, self.path(entry.name), digest, kind)
+            files = self._loadable(entry)
+            return _resolved_folder(entry.name, files, entry.files[entry.weights], kind)
         if os.path.isdir(name):  # unlike Path.is_dir, takes any text
-            return _resolved_folder(name, Path(name), weights_sha256(Path(name)), kind)
+            place = os.path.realpath(name)
+            if place not in self._given:
+                self._given[place] = ModelFiles.listed(Path(name))
+            files = self._given[place]
+            return _resolved_folder(name, files, files.weights_sha256, kind)
         if not is_hub_name(name):
             raise CauserieError(f"there is no model folder {name!r}; {self._names(kind)}")
         try:
@@ -161,6 +174,21 @@ class Store:
                 f"hub ({error}): check the name, or give a folder; {self._names(kind)}"
             ) from error
 
+    def check_consent(self, name: str, way: str) -> None:
+        """Refuse to fetch what only an artifact names, which may be anybody's.
+
+        Known models, folders and what is in the local hub cache may be used; `way` says how to
+        ask for others.
+        """
+        known = any(name in (entry.name, *entry.aliases) for entry in self._entries)
+        if known or os.path.isdir(name):
+            return
+        if not (is_hub_name(name) and hub_file(name, "config.json", offline=True)):
+            raise CauserieError(
+                f"the artifact was trained on {name!r}, which is neither known nor here, and "
+                f"what an artifact names is fetched only if you ask for it: {way}"
+            )
+
     def identify(self, name: str, kind: Kind) -> Identity:
         """Say which model `resolve` would give; a known one need not be in the store for that."""
         entry = self._known(name, kind)
@@ -168,9 +196,7 @@ class Store:
             weights = entry.files[entry.weights]
             return Identity(entry.name, weights, weights)  # a name stands for fixed files
         resolved = self.resolve(name, kind)
-        digest = resolved.sha256
-        if resolved.revision is None:
-            digest = folder_digest(Path(resolved.location), resolved.sha256)
+        digest = resolved.files.digest if resolved.files else resolved.sha256
         return Identity(Path(resolved.name).name, resolved.sha256, digest)
 
     def _resolved_hub(self, name: str, kind: Kind) -> Resolved:
@@ -181,10 +207,39 @@ class Store:
                 raise SourceError("--offline is set, and no local copy is there")
             raise SourceError(SILENT_HUB if offline else "it has no config.json")
         revision = config.parent.name
-        settings = SentenceSettings()
-        if kind == "encoder":
-            settings = SentenceSettings.read(lambda file: hub_file(name, file, offline, revision))
-        return Resolved(name, name, revision, settings.pooling, settings.max_length, revision)
+
+        def read(file: str) -> Mapping[str, Any]:
+            found = hub_file(name, file, offline, revision)
+            return settings_in(found, read_content(found)) if found else {}
+
+        settings = SentenceSettings.read(read) if kind == "encoder" else SentenceSettings()
+        return Resolved(name, None, revision, settings.pooling, settings.max_length, revision)
+
+    def files(self, resolved: Resolved) -> ModelFiles:
+        """What is to be loaded of a resolved model; that of the hub is fetched."""
+        if resolved.files is not None:
+            return resolved.files
+        try:
+            offline = self.offline or not hub_answers()
+            return hub_files(resolved.name, resolved.sha256, offline)
+        except (SourceError, ValueError) as error:
+            raise CauserieError(
+                f"{resolved.name} is not to be had from the model hub ({first_line(error)}): "
+                "check the name, or give a folder"
+            ) from error
+
+    def _loadable(self, entry: Entry) -> ModelFiles:
+        """The files of a known model in a form that can be loaded."""
+        files = self._pinned(entry)
+        if entry.weights not in files.sha256 or not entry.is_gguf:
+            return files
+        if entry.name not in self._converted:
+            self._converted[entry.name] = tempfile.TemporaryDirectory(prefix="causerie-")
+            folder = Path(self._converted[entry.name].name)
+            (folder / entry.weights).write_bytes(files.read(entry.weights).data)
+            _convert(entry, folder / entry.weights, folder / "converted")
+            self._given[entry.name] = ModelFiles.listed(folder / "converted")
+        return self._given[entry.name]
 
     def _entry(self, name: str) -> Entry:
         entry, *others = self.named(name)
@@ -262,10 +317,7 @@ def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
                 if isinstance(source, Path):
                     take(source, entry, folder)
                 else:
-                    fetch(source, entry.files, folder)
-                for name, digest in entry.files.items():
-                    if sha256(folder / name) != digest:
-                        raise SourceError(f"{name} is not what it should be (its SHA-256 differs)")
+                    fetch(source, entry, folder)
             except (SourceError, OSError) as error:
                 failures.append(f"{source}: {first_line(error)}")
             else:
@@ -281,38 +333,31 @@ def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
     )
 
 
-def _converted(entry: Entry, fetched: Path, work: Path) -> Path:
-    """A safetensors folder made of the entry's GGUF, with a manifest of what it holds."""
+def _converted_or(fetched: Path, entry: Entry, work: Path) -> Path:
+    """The folder that the registry knows the entry's GGUF is converted to, or the GGUF's own."""
     folder = work / "converted"
-    with announced(f"converting {entry.name} once, which takes about half a minute"):
+    _convert(entry, fetched / entry.weights, folder)
+    try:
+        files = ModelFiles(folder, entry.converted, "")
+        files.check_list()
+        files.check_content()
+    except CauserieError:
+        return fetched
+    return folder
+
+
+def _convert(entry: Entry, file: Path, folder: Path) -> None:
+    """Make a safetensors folder of a GGUF."""
+    with announced(f"converting {entry.name}, which takes about half a minute"):
         try:
-            convert_gguf(fetched / entry.weights, folder)
+            convert_gguf(file, folder)
         except Exception as error:  # whatever transformers or gguf make of an unknown layout
             raise CauserieError(
                 f"{entry.name} could not be converted ({first_line(error)}): "
                 "update the packages transformers and gguf"
             ) from error
-    files = {file.name: sha256(file) for file in sorted(folder.iterdir())}
-    manifest = {"made of": dict(entry.files), "files": files}
-    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=2), "utf-8")
-    return folder
 
 
-def _expected(entry: Entry, folder: Path) -> Mapping[str, str] | None:
-    """The files in the store with their SHA-256: pinned, or recorded when they were converted."""
-    if not entry.converted:
-        return entry.files
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text("utf-8"))
-        files = manifest["files"] if manifest["made of"] == entry.files else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return files if isinstance(files, dict) and files else None
-
-
-def _resolved_folder(name: str, folder: Path, digest: str, kind: Kind) -> Resolved:
-    def find(file: str) -> Path | None:
-        return folder / file if (folder / file).is_file() else None
-
-    settings = SentenceSettings.read(find) if kind == "encoder" else SentenceSettings()
-    return Resolved(name, str(folder), digest, settings.pooling, settings.max_length)
+def _resolved_folder(name: str, files: ModelFiles, digest: str, kind: Kind) -> Resolved:
+    settings = SentenceSettings.read(files.settings) if kind == "encoder" else SentenceSettings()
+    return Resolved(name, files, digest, settings.pooling, settings.max_length)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from causerie.errors import CauserieError
 from causerie.text.tagging import Kind, LexiconTagger, Tagger, Token
@@ -51,11 +52,24 @@ class Frequencies:
 
     @classmethod
     def read(cls, file: Path) -> Frequencies:
+        return cls.parse(file, lambda: json.loads(file.read_text("utf-8")))
+
+    @classmethod
+    def parse(cls, file: Path, read: Callable[[], Any]) -> Frequencies:
+        """What `read` finds in the JSON of a file."""
         try:
-            content = json.loads(file.read_text("utf-8"))
+            content = read()
             counts = {str(word): int(count) for word, count in content["counts"].items()}
             return cls(int(content["utterances"]), counts)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise CauserieError(f"{file} has no word frequencies: build it again") from error
 
 

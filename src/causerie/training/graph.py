@@ -20,7 +20,7 @@ from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
 from causerie.graph.vectors import WordVector, reduced
 from causerie.graph.wordnet import read_wordnet
-from causerie.models.hashing import sha256
+from causerie.io.verified import sha256
 from causerie.progress import Progress, Watch, ignore
 from causerie.text.keywords import Frequencies
 

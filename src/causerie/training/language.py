@@ -51,7 +51,9 @@ class LanguageConfig(TrainingConfig):
     )
     rank: int = option(16, "rank of the low-rank adapter", least=1)
     layers: int | None = option(None, "adapt only the last so many layers [all]", least=1)
-    longest: int = option(192, "tokens of a dialogue that a step sees", least=64)
+    longest: int = option(
+        192, "tokens of a dialogue that a step sees, at most those the network can", least=64
+    )
     batch: int = option(8, "dialogues per step, all of one file", least=1)
     epochs: float = option(1.0, "passes over the training data")
     learning_rate: float = option(5e-4, "highest learning rate, after the warm-up")
@@ -77,6 +79,7 @@ class LanguageModelling(Task):
         self, backbone: Backbone, config: LanguageConfig, train: Corpus, valid: Corpus
     ) -> None:
         self.backbone, self.config = backbone, config
+        self.longest = min(config.longest, backbone.window)
         self.module = config.tuning.prepare(backbone.model)
         self.format = self.engine().format
         self.batches = Batches(train, config.batch, config.seed)
@@ -95,7 +98,7 @@ class LanguageModelling(Task):
         self.module.eval()  # an adapter sees each text about once: no dropout
         nats, count = torch.zeros((), device=self.backbone.model.device), 0
         for dialogue in dialogues:
-            tokens, scored = row(self.format, dialogue, self.config.longest, rng)
+            tokens, scored = row(self.format, dialogue, self.longest, rng)
             if not scored:
                 continue
             ids = torch.tensor(tokens, device=nats.device)

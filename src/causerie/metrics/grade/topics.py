@@ -11,7 +11,6 @@ import numpy as np
 
 from causerie.dialogue import Exchange
 from causerie.graph import Graph, Hops
-from causerie.models.hashing import sha256_of_all
 from causerie.text.keywords import KeywordExtractor
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Topics:
     @property
     def sha256(self) -> str:
         """Of all of the graph's files that decide scores."""
-        return sha256_of_all(self.graph.files)
+        return self.graph.sha256
 
     def graphs(self, exchanges: Sequence[Exchange], history: int) -> list[TopicGraph]:
         """Of the response and the last `history` utterances before it, for each exchange."""
