@@ -21,7 +21,7 @@ from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
 from causerie.cli.train import train
 from causerie.errors import CauserieError, CauserieWarning
-from causerie.text.obscenity import mask
+from causerie.text.masking import mask
 
 app = typer.Typer(
     name="causerie",

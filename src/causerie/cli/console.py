@@ -21,7 +21,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from causerie.progress import Progress
-from causerie.text.obscenity import mask
+from causerie.text.masking import mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -17,7 +17,7 @@ from causerie.render.numbers import brief, counted, listed
 from causerie.render.page import column_name, data_block, fill, outside
 from causerie.report.charts import histograms
 from causerie.report.figures import Figures, Group, Quote
-from causerie.text.obscenity import mask
+from causerie.text.masking import mask
 
 MAX_DIALOGUES = 500
 MAX_CHARACTERS = 8_000_000
