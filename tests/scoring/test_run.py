@@ -18,7 +18,7 @@ from causerie.errors import CauserieError
 from causerie.progress import Progress
 from causerie.scoring import Inputs, Layout, Plan, Run, Scorer, Summary
 from causerie.scoring import scorer as scoring
-from causerie.scoring.files import ROWS, TALKS, Journal
+from causerie.scoring.journal import ROWS, TALKS, Journal
 from terminal import ended_by, run_causerie
 
 
@@ -121,7 +121,7 @@ def test_rows_without_their_checkpoint_are_not_kept(
     def die(*names: object) -> None:
         raise KilledError
 
-    monkeypatch.setattr("causerie.scoring.files.os.replace", die)
+    monkeypatch.setattr("causerie.scoring.journal.os.replace", die)
     run = make_run(data, out)
     with suppress(KilledError), run:
         run.execute()

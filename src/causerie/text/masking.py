@@ -93,7 +93,8 @@ def _obscene(piece: str) -> tuple[tuple[int, int], ...]:
     """Where the obscene words of a folded piece of text start and end, each as a whole."""
     spans, at = [], 0
     while found := _OBSCENE.search(piece, at):
-        before, after = _WORD_START.search(piece, at, found.start()), _WORD_END.match(piece, found.end())
+        before = _WORD_START.search(piece, at, found.start())
+        after = _WORD_END.match(piece, found.end())
         start = before.start() if before else found.start()
         at = after.end() if after else found.end()
         spans.append((start, at))
@@ -129,7 +130,10 @@ class _Folded(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc") and character not in "\t\n\r":
+        if (
+            unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc")
+            and character not in "\t\n\r"
+        ):
             folded = ""
         else:
             plain = [
