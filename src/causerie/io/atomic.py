@@ -13,11 +13,8 @@ from typing import BinaryIO
 
 from causerie.errors import CauserieError
 
-_PLACE = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EIO", "EISDIR", "ENOTDIR")
-    if hasattr(errno, name)
-}
+_PLACES = "ENOSPC EDQUOT EFBIG EROFS EACCES EPERM EIO EISDIR ENOTDIR"
+_PLACE = {getattr(errno, name) for name in _PLACES.split() if hasattr(errno, name)}
 """What is wrong with a place, rather than with what is written there."""
 
 
@@ -56,11 +53,11 @@ def write_whole(path: Path, text: str) -> None:
 def _clear_abandoned(path: Path) -> None:
     """Remove the hidden files of processes that are no more."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.tmp")
-    for beside in path.parent.iterdir():
-        found = pattern.fullmatch(beside.name)
-        if found and not _is_alive(int(found[1])):
-            with suppress(OSError):
-                beside.unlink()
+    with suppress(OSError):
+        for beside in path.parent.iterdir():
+            found = pattern.fullmatch(beside.name)
+            if found and not _is_alive(int(found[1])):
+                beside.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:
