@@ -118,19 +118,19 @@ class Run:
         """Check inputs and outputs, and find what an interrupted run has left; loads nothing."""
         self._check()
         self._journal = Journal.temporary() if self.out is None else Journal.beside(self.out)
-        self._journal.open(
-            [
-                self.scorer.plan.signature,
-                self.inputs.identity(),
-                [*self.layout.types],
-                self.report is not None,
-            ]
-        )
         try:
+            self._journal.open(
+                [
+                    self.scorer.plan.signature,
+                    self.inputs.identity(),
+                    [*self.layout.types],
+                    self.report is not None,
+                ]
+            )
             if self._journal.state is None and not self.force:
                 self._check_new()
         except BaseException:
-            self._journal.close(keep=True)
+            self._journal.close(keep=self.out is not None)
             raise
         return self
 

@@ -56,10 +56,12 @@ class Journal:
     def temporary(cls) -> Journal:
         """A journal that no other run will find; those of runs that died are cleared away."""
         place = Path(tempfile.gettempdir())
-        for left in place.glob(f"{_TEMPORARY}*"):
+        for left in place.glob(f"{_TEMPORARY}{'[a-z0-9_]' * 8}"):
             with suppress(OSError, CauserieError):
-                if _is_ours(left) and (left / "lock").exists():  # without one it is just being made
-                    cls(left).take(0)._remove()
+                if _is_ours(left) and _entries(left):
+                    cls(left).take(0).close(keep=False)
+                elif _is_ours(left):  # if it is just being made, it is made again
+                    left.rmdir()
         for left in place.glob(f".{_TEMPORARY}*{_OLD}"):
             if _is_ours(left):
                 shutil.rmtree(left, ignore_errors=True)
@@ -79,7 +81,7 @@ class Journal:
                     f"{self.folder} is a link, or has one in it, which no run makes: remove it"
                 )
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(0o700, parents=True, exist_ok=True)
                 self._lock.acquire(timeout=wait)
             except Timeout as error:
                 raise CauserieError(
@@ -144,12 +146,13 @@ class Journal:
 
     def close(self, keep: bool) -> None:
         """Let go of the folder; with `keep`, what is in it stays for a later run."""
+        if not self._lock.is_locked:
+            with suppress(OSError):  # somebody else has it, or it is empty
+                self.folder.rmdir()
+            return
         if keep and (self.size or self.others):
             self._lock.release()
-        else:
-            self._remove()
-
-    def _remove(self) -> None:
+            return
         name = self.folder.name.removeprefix(".")
         gone = self.folder.with_name(f".{name}.{secrets.token_hex(4)}{_OLD}")
         self.folder.rename(gone)
