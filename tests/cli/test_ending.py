@@ -87,14 +87,11 @@ def test_nothing_is_amiss_where_a_closed_stream_is_not_needed(data: Path, tmp_pa
 
 
 def test_input_that_is_closed(data: Path) -> None:
-    check_failed(
-        shell(["score", "-", "-m", "length"], data, "<&-"), "standard input cannot be read"
-    )
-    compared = shell(["compare", "IN", "-", "-m", "length"], data, "<&-")
-    check_failed(compared, "standard input cannot be read")
+    done = shell(["score", "-", "-m", "length"], data, "<&-")
+    check_failed(done, "standard input cannot be read")
 
 
-@pytest.mark.parametrize("out", ["out.jsonl", "out.csv.gz", "out.parquet", "-"])
+@pytest.mark.parametrize("out", ["out.jsonl", "out.parquet", "-"])
 def test_a_full_disk(data: Path, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     place = "-" if out == "-" else str(tmp_path / out)
@@ -158,17 +155,20 @@ def test_what_caused_an_error_decides_the_status(cause: Exception | None, status
     assert status_of(error) == status
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "times"),
+    [(signal.SIGTERM, 12), (signal.SIGTERM, 5), (signal.SIGHUP, 12), (signal.SIGINT, 12)],
+)
 def test_a_signal_leaves_nothing_behind(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, times: int
 ) -> None:
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
     words = ["score", data, "-m", "length", "--report", tmp_path / "page.html"]
-    done = ended_by(number, words, touched=place / "causerie-", times=6)
+    done = ended_by(number, words, touched=place / "causerie-", times=times)
     assert done.returncode == 128 + number, done.stderr
-    assert "interrupted: nothing was kept" in done.stderr
+    assert ("interrupted: nothing was kept" in done.stderr) == (times == 12)
     assert "Traceback" not in done.stderr
     assert list(place.iterdir()) == []
 
@@ -183,13 +183,14 @@ def test_a_terminated_run_goes_on(data: Path, tmp_path: Path) -> None:
     assert "continuing an interrupted run" in done.stderr
 
 
+@pytest.mark.parametrize("times", [5, 12])
 def test_a_killed_run_is_cleared_up_after(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     words = ["score", data, "-m", "length"]
-    ended_by(signal.SIGKILL, words, touched=tmp_path / "causerie-", times=6)
+    ended_by(signal.SIGKILL, words, touched=tmp_path / "causerie-", times=times)
     assert len(list(tmp_path.glob("causerie-*"))) == 1
     assert run_causerie(*words).returncode == 0
     assert list(tmp_path.iterdir()) == [data]
