@@ -39,13 +39,21 @@ def counting(watch: Watch, task: str, unit: str = "") -> Callable[[float, float]
     return lambda done, total: watch(Progress(task, done, total, unit))
 
 
+def printable(text: str) -> str:
+    """One line that may be written to a terminal: nothing in it can steer or reorder what is shown.
+
+    That is true of what Python calls printable; anything else, line ends included, is a mark.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
+
+
 def print_note(progress: Progress) -> None:
     """Print the note, if there is one, as a plain line on standard error.
 
     It reads well in a log and above a progress bar alike.
     """
     if progress.note is not None:
-        print(f"causerie: {progress.note}", file=sys.stderr, flush=True)
+        print(f"causerie: {printable(progress.note)}", file=sys.stderr, flush=True)
 
 
 @contextmanager

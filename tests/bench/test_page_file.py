@@ -17,6 +17,7 @@ from bench.page_runs import METRICS, SENTINELS, realistic_run, renamed, run_of, 
 from causerie.bench.page import build_page, write_page
 from causerie.bench.results import RunResult
 from causerie.errors import CauserieError
+from causerie.render.page import shown
 from pages import HOSTILE, Reader
 
 RUN = realistic_run(("dailydialog_zhao", "dstc9", "causalscore_dream"))
@@ -78,11 +79,11 @@ def test_names_notes_reasons_and_signature_are_shown_as_they_are() -> None:
     run = hostile_run()
     reader = Reader(build_page(run))
     assert run.signature in reader.text_of("code")
-    shown = reader.text_of("bdi")
+    named = reader.text_of("bdi")
     for found in run.sets:
-        assert found.title in shown
-        assert {row.column for row in found.rows} <= set(shown)
-        assert {*found.notes, *found.problems} <= set(reader.text_of("li"))
+        assert shown(found.title) in named
+        assert {shown(row.column) for row in found.rows} <= set(named)
+        assert {*map(shown, (*found.notes, *found.problems))} <= set(reader.text_of("li"))
         assert found.licence in reader.text_of("dd")
         assert found.paper in reader.text_of("dd")
 
@@ -93,11 +94,11 @@ def test_the_ranking_has_every_row_in_order_with_people_first() -> None:
     assert people[1] == "one person ceiling"
     assert people[2].startswith("0.710 ")
     assert [row[0] for row in rows] == [str(row.cluster) for row in found.rows]
-    for shown, row in zip(rows, found.rows, strict=True):
-        assert shown[1].split()[0] == row.column
-        assert ("sentinel" in shown[1]) == (row.column in SENTINELS)
-        assert ("↓" in shown[1]) == (row.column == "perplexity")
-        value, _, rest = shown[2].replace("−", "-").partition(" ")
+    for cells, row in zip(rows, found.rows, strict=True):
+        assert cells[1].split()[0] == row.column
+        assert ("sentinel" in cells[1]) == (row.column in SENTINELS)
+        assert ("↓" in cells[1]) == (row.column == "perplexity")
+        value, _, rest = cells[2].replace("−", "-").partition(" ")
         low, high = (float(end) for end in rest.split(" to "))
         estimate = row.statistics["spearman"]
         assert float(value) == pytest.approx(estimate.value, abs=5e-4)

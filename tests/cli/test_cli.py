@@ -276,7 +276,7 @@ def test_pipes_in_and_out(conversations: Path) -> None:
     assert len(done.stdout.splitlines()) == 3
     closed = f"set -o pipefail; {command} | true"
     done = subprocess.run(["bash", "-c", closed], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 141)
+    assert done.returncode in (0, 4)
     assert "Traceback" not in done.stderr
 
 

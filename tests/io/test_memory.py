@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from causerie.dialogue import Dialogue, Exchange, Turn
-from causerie.errors import CauserieError
-from causerie.io import Rejected, check_inputs, parse_columns, read, read_turn, records_of
+from causerie.errors import CauserieError, RecordError
+from causerie.io import Rejected, check_inputs, parse_columns, read, read_turns, records_of
+from causerie.io.reading import MAX_TURN
 
 MESSAGES = [
     {"role": "system", "content": "Be kind."},
@@ -205,13 +207,21 @@ def test_inputs_are_checked_before_anything_is_loaded(tmp_path: Path) -> None:
         check_inputs(["a\0b"])
 
 
-def test_a_turn_in_a_line_of_json() -> None:
-    assert read_turn('{"speaker": "A", "text": "hi"}') == Turn("A", "hi")
-    assert read_turn('{"role": "assistant", "content": "hi"}') == Turn("assistant", "hi", "system")
+def test_turns_in_lines_of_json() -> None:
+    good = b'{"speaker": "A", "text": "hi"}\n\n{"role": "assistant", "content": "hi"}\n'
+    assert list(read_turns(io.BytesIO(good))) == [
+        (1, Turn("A", "hi")),
+        (2, None),
+        (3, Turn("assistant", "hi", "system")),
+    ]
     for line, why in [
-        ('{"role": "tool", "content": "{}"}', "a message of a tool, or of the background"),
-        ("[]", "must be an object, not list"),
-        ("{", "not valid JSON"),
+        (b'{"role": "tool", "content": "{}"}', "a message of a tool, or of the background"),
+        (b"[]", "must be an object, not list"),
+        (b"{", "not valid JSON"),
+        (b"\xff", "not valid UTF-8"),
+        (b'{"speaker": "A", "text": "%s"}' % (b"x" * MAX_TURN), "longer than 64 KB: split it"),
     ]:
-        with pytest.raises(CauserieError, match=f"no turn: {why}"):
-            read_turn(line)
+        (_, bad), (_, next_one) = read_turns(io.BytesIO(line + b"\n" + good.split(b"\n")[0]))
+        assert isinstance(bad, RecordError)
+        assert why in str(bad)
+        assert next_one == Turn("A", "hi")

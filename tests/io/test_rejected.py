@@ -195,6 +195,34 @@ def test_csv_and_tsv(
 
 
 @pytest.mark.parametrize(
+    "broken",
+    [
+        'bad,"one\nfake,a,b\nend"x,yo',  # text after the mark that closes it
+        'bad,one\nfake,a,b\nend",yo',  # the mark that opens it is missing
+        'bad"one\nfake,a,b\nalso,a,b\nend",yo',
+        'bad,"one\nfake,a,b\nmore, more\nend,yo',  # the mark that closes it is missing
+        'bad,"one\nfake,a,b\nend","yo',
+        'bad,"one\nfake,a,"b"\nend",yo',
+    ],
+)
+def test_lines_of_a_broken_row_are_no_rows(tmp_path: Path, broken: str) -> None:
+    rows = ["id,context,response", "good0,a,b", broken, 'good1,"a\nb",c', "good2,a,b", ""]
+    (tmp_path / "in.csv").write_text("\n".join(rows))
+    found = list(read(tmp_path / "in.csv"))
+    good = [r.dialogue.id for r in found if isinstance(r, Exchange)]
+    assert good == ["good0", "good1", "good2"]
+    bad = [r for r in found if isinstance(r, Rejected)]
+    assert bad[0].line == 3
+
+
+def test_rows_between_bad_ones_that_break_no_quotation_stay(tmp_path: Path) -> None:
+    rows = ["id,context,response", "bad,a", "good0,a,b", "bad,b", 'good1,a,5" pipe', "bad", ""]
+    (tmp_path / "in.csv").write_text("\n".join(rows))
+    found = list(read(tmp_path / "in.csv"))
+    assert [r.dialogue.id for r in found if isinstance(r, Exchange)] == ["good0", "good1"]
+
+
+@pytest.mark.parametrize(
     ("bad", "reason"),
     [
         (b"A: hi\nand so on", "line 5 does not start with a speaker: write 'Speaker: text'"),

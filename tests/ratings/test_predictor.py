@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import math
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -682,11 +683,14 @@ def test_watching_says_its_times_when_it_is_interrupted(
 ) -> None:
     fitted.artifact("", "").save(tmp_path / "ratings")
 
-    def turns() -> Iterator[str]:
-        yield json.dumps({"speaker": "user", "text": "fine day"})
-        raise KeyboardInterrupt
+    class Turns(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            if line := super().readline(size):
+                return line
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("sys.stdin", turns())
+    said = Turns(json.dumps({"speaker": "user", "text": "fine day"}).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(said))
     told: list[str] = []
     monkeypatch.setattr("causerie.cli.console.say", told.append)
     defaults = {name: p.default for name, p in inspect.signature(watch).parameters.items()}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causerie.render.page import shown
 from causerie.render.svg import (
     IntervalChart,
     Scale,
@@ -79,5 +80,5 @@ def test_whatever_the_text_a_picture_is_valid_xml(text: str) -> None:
         drawing(9, 9, [], kind="bars", spoken=allowed),
     ]
     root = ElementTree.fromstring(picture(20, 10, parts))
-    shown = root.findtext("{http://www.w3.org/2000/svg}text")
-    assert (shown or "") == allowed.replace("\r\n", "\n").replace("\r", "\n")
+    read = root.findtext("{http://www.w3.org/2000/svg}text")
+    assert (read or "") == shown(allowed).replace("\r\n", "\n").replace("\r", "\n")

@@ -10,6 +10,7 @@ import pytest
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.metrics.base import EMPTY, Column, Score
+from causerie.render.page import shown as as_shown
 from causerie.report import write_report
 from report.making import page_of
 
@@ -136,7 +137,7 @@ def test_hostile_text_is_only_ever_text(browser: webdriver.Chrome, tmp_path: Pat
         "return [...document.querySelectorAll('.turn.system > .bubble > .text')]"
         ".map((node) => node.textContent)"
     )
-    assert shown == list(HOSTILE)
+    assert shown == [as_shown(text) for text in HOSTILE]
     assert browser.title == HOSTILE[0]
     assert browser.find_element(By.TAG_NAME, "h1").text == HOSTILE[0]
     assert browser.find_element(By.CSS_SELECTOR, ".turn.system .text").text == HOSTILE[0]

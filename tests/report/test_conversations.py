@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.metrics.base import EMPTY, Column, Score
+from causerie.render.page import shown
 from causerie.report import page as pages
 from causerie.report.figures import WORST
 from causerie.report.page import Page
@@ -159,5 +160,5 @@ def test_any_text_survives_and_cannot_end_its_script_element(text: str, name: st
     assert written.isascii()
     assert not set(written) & set("<>&")
     turn = json.loads(written)["dialogues"][0]["turns"][1]
-    assert (turn["text"], turn["speaker"]) == (text, name)
-    assert turn["explanation"] == {"up": {name: text}}
+    assert (turn["text"], turn["speaker"]) == (shown(text), shown(name))
+    assert turn["explanation"] == {"up": {shown(name): shown(text)}}

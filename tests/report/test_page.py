@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
 from causerie.metrics.base import EMPTY, Column, Score
+from causerie.render.page import shown
 from causerie.report import build_report, write_report
 from pages import HOSTILE, Reader
 from report.making import page_of
@@ -65,7 +66,26 @@ def test_hostile_names_are_shown_as_they_are() -> None:
     reader = Reader(hostile_page())
     assert HOSTILE[0] in reader.text_of("title")
     assert HOSTILE[-1] in reader.text_of("code")
-    assert set(HOSTILE) <= set(reader.text_of("bdi"))
+    assert set(map(shown, HOSTILE)) <= set(reader.text_of("bdi"))
+
+
+def test_nothing_obscene_and_no_control_reaches_the_page() -> None:
+    """Whatever it comes in: ids, speakers, systems, texts, titles, names of columns, reasons."""
+    bad = "fuck\x1b[31m\x07\x9b\u202e\u2066"
+    dialogue = Dialogue(bad, (Turn(bad, bad), Turn(bad, bad)), system=bad, metadata={"note": bad})
+    other = Dialogue("b", (Turn("a", bad), Turn("b", "")), system="other")
+    score = Score(1.0, explanation={bad: [bad]})
+    items = [
+        (dialogue, {1: {bad: score, "x": Score.unscored(bad)}}),
+        (other, {1: {bad: EMPTY, "x": EMPTY}}),
+    ]
+    columns = {bad: Column(help="h"), "x": Column()}
+    text = build_report(page_of(items, columns, title=bad))
+    decoded = text + json.dumps(json.loads(Reader(text).text_of("script")[0]), ensure_ascii=False)
+    assert "fuck" not in decoded
+    assert "f***" in decoded
+    assert not set(decoded) & set("\x1b\x07\x9b\u202e\u2066")
+    assert "\\u001b" not in decoded
 
 
 def test_figures_directions_and_sentinels_are_in_the_table() -> None:

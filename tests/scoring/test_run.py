@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -18,21 +20,26 @@ from causerie.errors import CauserieError
 from causerie.progress import Progress
 from causerie.scoring import Inputs, Layout, Plan, Run, Scorer, Summary
 from causerie.scoring import scorer as scoring
-from causerie.scoring.files import ROWS, TALKS, Journal
+from causerie.scoring.journal import ROWS, TALKS, Journal
 from terminal import ended_by, run_causerie
 
 
-def write_dialogues(path: Path, count: int, turns: int = 4, seed: int = 0) -> Path:
+def dialogues_of(count: int, turns: int = 4, seed: int = 0) -> str:
     rng = random.Random(seed)
     words = ["tea", "rain", "garden", "book", "night", "river", "friend", "song", "cat", "road"]
-    with open(path, "w") as file:
-        for index in range(count):
-            texts = [" ".join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(turns)]
-            record = {
-                "id": f"d{index}",
-                "turns": [{"speaker": "AB"[i % 2], "text": t} for i, t in enumerate(texts)],
-            }
-            file.write(json.dumps(record) + "\n")
+    lines = []
+    for index in range(count):
+        texts = [" ".join(rng.choices(words, k=rng.randint(1, 9))) for _ in range(turns)]
+        record = {
+            "id": f"d{seed}-{index}",
+            "turns": [{"speaker": "AB"[i % 2], "text": t} for i, t in enumerate(texts)],
+        }
+        lines.append(json.dumps(record) + "\n")
+    return "".join(lines)
+
+
+def write_dialogues(path: Path, count: int, turns: int = 4, seed: int = 0) -> Path:
+    path.write_text(dialogues_of(count, turns, seed))
     return path
 
 
@@ -121,7 +128,7 @@ def test_rows_without_their_checkpoint_are_not_kept(
     def die(*names: object) -> None:
         raise KilledError
 
-    monkeypatch.setattr("causerie.scoring.files.os.replace", die)
+    monkeypatch.setattr("causerie.scoring.journal.os.replace", die)
     run = make_run(data, out)
     with suppress(KilledError), run:
         run.execute()
@@ -268,6 +275,156 @@ def test_the_page_shows_what_was_scored_even_if_the_input_changes(tmp_path: Path
         write_dialogues(data, 5, seed=3)
         run.write()
     assert "coffee" in page.read_text()
+
+
+def grown(data: Path) -> None:
+    with open(data, "a") as file:
+        file.write(dialogues_of(50, seed=7))
+
+
+def shrunk(data: Path) -> None:
+    with open(data, "r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) // 3)
+
+
+def replaced(data: Path) -> None:
+    other = data.with_name("other.jsonl")
+    other.write_text(dialogues_of(2000, seed=8))
+    other.replace(data)
+
+
+@pytest.mark.parametrize("change", [grown, shrunk, replaced])
+def test_a_page_and_rows_are_of_one_reading(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """The input changes in the middle of the run: every score stands beside what it is of."""
+    data, page, out = (tmp_path / name for name in ("in.jsonl", "page.html", "out.jsonl"))
+    write_dialogues(data, 2000)
+    changes = iter([change])
+
+    def watch(progress: Progress) -> None:
+        if progress.note is None and (due := next(changes, None)):
+            due(data)
+
+    with make_run(data, out, "length", report=page) as run:
+        run.execute(watch)
+        run.write()
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) > 100
+    assert all(row["length"] == len(row["text"].split()) for row in rows)
+    said = {(row["dialogue_id"], row["turn"]): row["text"] for row in rows}
+    written = re.search(r'id="data">(.*?)</script>', page.read_text())
+    assert written is not None
+    talks = json.loads(written[1])["dialogues"]
+    assert len(talks) > 100
+    for talk in talks:
+        for place, turn in enumerate(talk["turns"]):
+            if "scores" in turn:
+                assert turn["scores"] == [len(turn["text"].split())]
+                assert turn["text"] == said[talk["id"], place]
+
+
+def test_a_touched_file_or_another_path_to_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    finish(make_run(data, tmp_path / "whole.jsonl"))
+    monkeypatch.chdir(tmp_path)
+    interrupt(make_run(Path("in.jsonl"), out))
+    os.utime(data, (1, 1))
+    notes: list[str] = []
+    finish(make_run(data, out), notes)
+    assert "continuing" in notes[0]
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes(), "the file column, too"
+
+
+def test_what_was_read_and_has_changed_is_scored_anew(tmp_path: Path) -> None:
+    """Of the same size and time, so that only its content tells."""
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    interrupt(make_run(data, out))
+    before = data.stat()
+    text = data.read_text()
+    place = text.index("rain")
+    data.write_text(text[:place] + "snow" + text[place + 4 :])
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (data.stat().st_size, data.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    notes: list[str] = []
+    finish(make_run(data, out), notes)
+    assert notes == [
+        "starting anew: the run that was interrupted here has read what the inputs no longer hold"
+    ]
+    finish(make_run(data, tmp_path / "whole.jsonl"))
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_a_file_that_grew_goes_on(tmp_path: Path) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    interrupt(make_run(data, out))
+    grown(data)
+    notes: list[str] = []
+    finish(make_run(data, out), notes)
+    assert "continuing" in notes[0]
+    finish(make_run(data, tmp_path / "whole.jsonl"))
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_a_link_in_the_place_of_the_journal_is_refused(tmp_path: Path) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    partial = tmp_path / "out.jsonl.partial"
+    partial.symlink_to(elsewhere)
+    with pytest.raises(CauserieError, match="is a link"):
+        finish(make_run(data, out))
+    partial.unlink()
+    partial.mkdir()
+    (elsewhere / "precious").write_text("precious")
+    (partial / ROWS).symlink_to(elsewhere / "precious")
+    with pytest.raises(CauserieError, match="is a link"):
+        finish(make_run(data, out))
+    assert (elsewhere / "precious").read_text() == "precious"
+
+
+def test_a_journal_closes_while_another_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out.partial"
+    first, second = Journal(folder), Journal(folder)
+    first.open("f")
+    acquire = second._lock.acquire
+
+    def after_the_first(*words: object, **options: object) -> object:
+        if first._lock.is_locked:  # the folder has been found, its lock not yet taken
+            first.close(keep=False)
+        return acquire(*words, **options)
+
+    monkeypatch.setattr(second._lock, "acquire", after_the_first)
+    second.open("f")
+    second.begin()
+    with pytest.raises(CauserieError, match="another run is writing"):
+        Journal(folder).take(0)
+    second.append({ROWS: [{"a": 1}], TALKS: []}, {})
+    assert list(second.read(ROWS)) == [{"a": 1}]
+    second.close(keep=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_run_left_is_cleared_and_what_a_living_one_has_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    living, dead = Journal.temporary(), Journal.temporary()
+    living.open("f")
+    dead.open("f")
+    dead._lock.release()  # as the system does with the locks of a process that is no more
+    gone = tmp_path / f".{dead.folder.name}.0123abcd.old"
+    gone.mkdir()
+    other = tmp_path / "causerie-made-by-hand"
+    other.mkdir()
+    new = Journal.temporary()
+    assert {p.name for p in tmp_path.iterdir()} == {
+        living.folder.name,
+        new.folder.name,
+        other.name,
+    }
 
 
 @pytest.mark.slow

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines
 from causerie.engines.cache import count_cuts
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, CauserieWarning
 from causerie.metrics.base import Column, Level, Metric, Score, Scores
 from causerie.progress import Progress
 from causerie.scoring.plan import Plan
 from causerie.scoring.scorer import Batch, Scorer
-from causerie.scoring.store import VERSION, ScoreStore, digest_of
+from causerie.scoring.store import VERSION, Kept, ScoreStore, digest_of
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,100 @@ def test_damaged_rows_are_computed_again(tmp_path: Path) -> None:
         after = scored(ITEMS, store)
     assert after.scores == before.scores
     assert len(Counting.seen) == 6
+
+
+def damage(path: Path, place: float) -> None:
+    """Make one page of a file nonsense."""
+    data = bytearray(path.read_bytes())
+    start = int(len(data) * place) // 4096 * 4096
+    data[start : start + 4096] = b"\xa5" * 4096
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_damaged_file_is_set_aside_and_rebuilt(tmp_path: Path, closed: bool) -> None:
+    path = tmp_path / "scores.sqlite"
+    with ScoreStore(path) as store:
+        before = scored(MANY, store)
+    damage(path, 0.5)
+    if not closed:  # as it is while somebody has it open, and after a crash
+        path.with_name("scores.sqlite-wal").touch()
+    told = r"are damaged .* is now scores\.sqlite\.damaged"
+    if closed:  # it is noticed when the page is needed
+        store = ScoreStore(path)
+        with pytest.warns(CauserieWarning, match=told):
+            after = scored(MANY, store)
+    else:
+        with pytest.warns(CauserieWarning, match=told):
+            store = ScoreStore(path)
+        assert store.counts() == {}
+        after = scored(MANY, store)
+    assert after.scores == before.scores
+    assert path.with_name("scores.sqlite.damaged").exists()
+    scored(MANY, store)
+    store.close()
+    with ScoreStore(path) as store:
+        assert list(store.counts().values()) == [len(MANY)]
+
+
+def test_damage_is_not_set_aside_twice(tmp_path: Path) -> None:
+    """Two processes notice it: what the first has rebuilt stays."""
+    path = tmp_path / "scores.sqlite"
+    with ScoreStore(path) as store:
+        scored(MANY, store)
+    first, second = ScoreStore(path), ScoreStore(path)
+    damage(path, 0.5)
+    with pytest.warns(CauserieWarning, match="damaged") as told:
+        both = [scored(MANY, store) for store in (first, second, first)]
+    assert len(told) == 1
+    assert both[0].scores == both[1].scores
+    assert list(first.counts().values()) == list(second.counts().values()) == [len(MANY)]
+    first.close()
+    second.close()
+
+
+def test_another_value_in_a_row_is_noticed(tmp_path: Path) -> None:
+    """A flipped bit that leaves the database whole."""
+    path = tmp_path / "scores.sqlite"
+    with ScoreStore(path) as store:
+        before = scored(ITEMS, store)
+    data = path.read_bytes()
+    assert data.count(b"[[9.0, ") + data.count(b"[[9, ") == 1
+    path.write_bytes(data.replace(b"[[9", b"[[8"))
+    with ScoreStore(path) as store:
+        assert scored(ITEMS, store).scores == before.scores
+    assert Counting.seen.count("no, never") == 2
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        (Score(1.0),),
+        (Score(1.0), Score(2.0), Score(3.0)),
+        (Score(1.0), Score(float("nan"))),
+        (Score(1.0), Score(2.0, percentile=float("inf"))),
+        (Score(1.0), Score(None)),
+    ],
+)
+def test_rows_that_cannot_be_are_not_known(scores: Scores) -> None:
+    store = ScoreStore(":memory:")
+    store.put("key", {b"good": Kept((Score(1.0), Score(2.0)), 1, 0, None)}, False)
+    store.put("key", {b"bad": Kept(scores, 1, 0.5, None)}, False)
+    assert list(store.find("key", [b"good", b"bad"], False, 2)) == [b"good"]
+
+
+def test_a_locked_file_is_waited_for_and_then_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "scores.sqlite"
+    ScoreStore(path).close()
+    monkeypatch.setattr("causerie.scoring.store.WAIT", 0.01)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(CauserieError, match=r"database is locked.*wait for the other process"):
+        ScoreStore(path)
+    other.close()
+    ScoreStore(path).close()
 
 
 def test_one_row_per_content(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from causerie.dialogue import Dialogue, Exchange, exchanges_of
 from causerie.io import Record, Rejected
 from causerie.stats import FloatArray
-from causerie.text.obscenity import mask
+from causerie.text.masking import mask
 
 Key: TypeAlias = Hashable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
 from typing import Annotated, TextIO
@@ -11,6 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from causerie._version import __version__
+from causerie.cli import ending
 from causerie.cli.bench import bench_app
 from causerie.cli.cache import cache_app
 from causerie.cli.compare import compare
@@ -20,8 +20,7 @@ from causerie.cli.models import models_app
 from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
 from causerie.cli.train import train
-from causerie.errors import CauserieError, CauserieWarning
-from causerie.text.obscenity import mask
+from causerie.errors import CauserieWarning
 
 app = typer.Typer(
     name="causerie",
@@ -68,7 +67,7 @@ def _show_warning(
 ) -> None:
     """Show a warning of causerie as one line, and others as Python does."""
     if issubclass(category, CauserieWarning):
-        print(f"causerie: {mask(str(message))}", file=sys.stderr)
+        ending.tell(str(message))
     else:
         _show_as_python_does(message, category, filename, lineno, file, line)
 
@@ -77,15 +76,9 @@ _show_as_python_does = warnings.showwarning
 
 
 def main() -> None:
-    """Run the command line; what a user can mend is one sentence and exit status 2."""
+    """Run the command line; `causerie.cli.ending` says which exit statuses there are."""
     # Threads that wait for each other by spinning collapse where other programs want the cores,
     # too; torch reads this when it is imported. It changes no number.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if hasattr(signal, "SIGPIPE"):  # whoever reads our output may have seen enough
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     warnings.showwarning = _show_warning
-    try:
-        app()
-    except CauserieError as error:
-        print(f"causerie: {mask(str(error))}", file=sys.stderr)
-        sys.exit(2)
+    sys.exit(ending.run(app))

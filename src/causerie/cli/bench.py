@@ -45,13 +45,14 @@ def sets() -> None:
     Sets marked with * are the default of `causerie bench run`.
     """
     from causerie.bench.sets.catalogue import catalogue
+    from causerie.cli.console import show
 
     for entry in catalogue().values():
         mark = "*" if entry.default else " "
-        typer.echo(f"{mark} {entry.name}: {entry.title} ({entry.level}, {entry.items:,} items)")
-        typer.echo(f"      {entry.paper}")
-        typer.echo(f"      licence: {entry.licence}")
-        typer.echo(f"      {entry.url}" + "".join(f"\n      {file}" for file in entry.files))
+        show(f"{mark} {entry.name}: {entry.title} ({entry.level}, {entry.items:,} items)")
+        show(f"      {entry.paper}")
+        show(f"      licence: {entry.licence}")
+        show(f"      {entry.url}" + "".join(f"\n      {file}" for file in entry.files))
 
 
 @bench_app.command()
@@ -70,9 +71,10 @@ def convert(
     Example: `causerie bench convert fed_turn fed_data.json --out judged/fed_turn.jsonl.gz`
     """
     from causerie.bench.sets.convert import convert as convert_files
+    from causerie.cli.console import show
 
     path = out or Path(f"{name}.jsonl.gz")
-    typer.echo(f"{path}: {convert_files(name, files, path):,} records")
+    show(f"{path}: {convert_files(name, files, path):,} records")
 
 
 @bench_app.command()
@@ -185,7 +187,7 @@ def reproduce(
         reproduction_text,
     )
     from causerie.bench.papers.run import reproduce as reproduce_paper
-    from causerie.cli.console import Display
+    from causerie.cli.console import Display, show
     from causerie.engines import Engines
     from causerie.render.tables import check_suffix, write_tables
     from causerie.scoring import ScoreStore
@@ -208,7 +210,7 @@ def reproduce(
             )
             for name in (PAPERS if paper == "all" else (paper,))
         ]
-    typer.echo("\n".join(map(reproduction_text, results)))
+    show("\n".join(map(reproduction_text, results)))
     if out:
         tables = (table for result in results for table in reproduction_tables(result))
         write_tables(out, *tables, text="\n".join(map(reproduction_markdown, results)))
@@ -250,7 +252,7 @@ def probe(
     from causerie.bench.files import check_out, write_probe
     from causerie.bench.probe import probe_markdown, run_probe
     from causerie.bench.run import choose_metrics
-    from causerie.cli.console import Display, say
+    from causerie.cli.console import Display, say, show
     from causerie.scoring import Scorer, ScoreStore
 
     if out:
@@ -270,7 +272,7 @@ def probe(
             seed=seed,
             watch=watch,
         )
-    typer.echo(probe_markdown(result))
+    show(probe_markdown(result))
     _tell(write_probe(result, out) if out else [])
 
 
@@ -316,7 +318,7 @@ def rank(
     """
     from causerie.bench.files import check_out, write_ranking
     from causerie.bench.ranking import ranking_markdown, run_ranking, variants
-    from causerie.cli.console import Display, say
+    from causerie.cli.console import Display, show
     from causerie.scoring import Plan, Scorer, ScoreStore
     from causerie.training.corpus import Corpus
 
@@ -326,11 +328,11 @@ def rank(
         variants(metrics), options=metric_options(set_ or []), settings=settings, speaker="all"
     )
     plan.check_settings()
-    corpus = Corpus.read(data, lambda record: say(f"skipped {record}"))
     with ScoreStore(scores) as store, Display() as watch:
+        corpus = Corpus.read(data, lambda record: watch.note(f"skipped {record}"))
         scorer = Scorer(plan, store, refresh=refresh)
         result = run_ranking(scorer, corpus, max_items=max_items, seed=seed, watch=watch)
-    typer.echo(ranking_markdown(result))
+    show(ranking_markdown(result))
     _tell(write_ranking(result, out) if out else [])
 
 
@@ -364,7 +366,7 @@ def causes(
     Example: `causerie bench causes --annotations dream.test.jsonl --metric my-causalscore`
     """
     from causerie.bench.causes import causes_markdown, causes_tables, run_causes
-    from causerie.cli.console import Display, say
+    from causerie.cli.console import Display, show
     from causerie.engines import Engines
     from causerie.metrics.causalscore import CausalScore
     from causerie.metrics.causalscore.measure import DiscoveryTest
@@ -378,8 +380,8 @@ def causes(
     if not isinstance(chosen, CausalScore):
         raise CauserieError(f"{metric} does not say what causes a response: causalscore does")
     engines = Engines(settings)
-    corpus = AnnotatedCorpus.read(annotations, say)
     with Display() as watch:
+        corpus = AnnotatedCorpus.read(annotations, watch.note)
         result = run_causes(
             chosen,
             engines,
@@ -389,7 +391,7 @@ def causes(
             seed=seed,
             watch=watch,
         )
-    typer.echo(causes_markdown(result))
+    show(causes_markdown(result))
     if out:
         write_tables(out, *causes_tables(result), text=causes_markdown(result))
         _tell([out])
@@ -405,13 +407,10 @@ def _tell(written: list[Path]) -> None:
 def _show(result: RunResult) -> None:
     """Set by set on standard output: people, the best metrics, the best trivial one."""
     from rich.console import Console
-    from rich.table import Table
 
-    from causerie.cli.console import plain
+    from causerie.cli.console import PlainTable
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("set", "statistic", "human", "first rank", "best sentinel"):
-        table.add_column(heading, overflow="fold")
+    table = PlainTable("set", "statistic", "human", "first rank", "best sentinel")
     for judged in result.sets:
         named = [
             (row, f"{row.column} {value:.3f}")
@@ -425,5 +424,5 @@ def _show(result: RunResult) -> None:
         human = judged.ceiling.get(judged.main)
         shown = "" if human is None or human.value is None else f"{human.value:.3f}"
         cells = (judged.name, judged.main, shown, ", ".join(first), "".join(trivial[:1]))
-        table.add_row(*map(plain, cells))
+        table.add_row(*cells)
     Console().print(table)

@@ -17,24 +17,23 @@ cache_app = typer.Typer(
 def info(scores: ScoresFile = None) -> None:
     """Show where scores are kept, how much room they take, and how many there are by metric."""
     from rich.console import Console
-    from rich.table import Table
 
-    from causerie.cli.console import plain
+    from causerie.cli.console import PlainTable, show
     from causerie.scoring import ScoreStore
 
     path = _path(scores)
     if not path.exists():
-        typer.echo(f"no scores are kept in {path}")
+        show(f"no scores are kept in {path}")
         return
     with ScoreStore(path) as store:
         counts = store.counts()
     size = sum(file.stat().st_size for file in _files(path))
-    typer.echo(f"{path}: {sum(counts.values()):,} items, {size / 2**20:.1f} MB")
-    table = Table(box=None, pad_edge=False)
+    show(f"{path}: {sum(counts.values()):,} items, {size / 2**20:.1f} MB")
+    table = PlainTable()
     table.add_column("items", justify="right")
     table.add_column("metric", overflow="fold")
     for key, count in counts.items():
-        table.add_row(f"{count:,}", plain(key))
+        table.add_row(f"{count:,}", key)
     if counts:
         Console().print(table)
 
@@ -42,15 +41,16 @@ def info(scores: ScoresFile = None) -> None:
 @cache_app.command()
 def clear(scores: ScoresFile = None) -> None:
     """Forget all scores that are kept."""
+    from causerie.cli.console import show
     from causerie.scoring import ScoreStore
 
     path = _path(scores)
     if not path.exists():
-        typer.echo(f"no scores are kept in {path}")
+        show(f"no scores are kept in {path}")
         return
     with ScoreStore(path) as store:
         count = store.clear()
-    typer.echo(f"forgot {count:,} items in {path}")
+    show(f"forgot {count:,} items in {path}")
 
 
 def _path(scores: Path | None) -> Path:

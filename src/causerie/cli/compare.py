@@ -30,7 +30,8 @@ _EXAMPLES = """
 
 Exit status: 0 every record was read and every metric compared something, 1 some records were
 skipped or a metric scored nothing, 2 nothing could be done, no metric but sentinels scored anything
-or a condition could not be decided, 3 a --fail-if condition holds.
+or a condition could not be decided, 3 a --fail-if condition holds, 4 the environment failed (no
+room, no permission, a locked file, closed output).
 """
 
 
@@ -95,9 +96,9 @@ def compare(
     old, new = (
         responses_of(read(path, input_format, columns=named), path, speaker) for path in (a, b)
     )
-    for rejected in (*old.rejected, *new.rejected):
-        say(f"skipped {rejected}")
     with ScoreStore(scores) as store, Display() as watch:
+        for rejected in (*old.rejected, *new.rejected):
+            watch.note(f"skipped {rejected}")
         scorer = Scorer(plan, store, refresh=refresh)
         result = compare_responses(old, new, scorer, seed=seed, watch=watch)
     verdicts = [result.judge(condition, significant=significant) for condition in conditions]
@@ -138,9 +139,8 @@ def _write(out: Path, result: CompareResult, verdicts: list[Verdict], significan
 def _show(result: CompareResult) -> None:
     """The result is what a reader asked for: standard output."""
     from rich.console import Console
-    from rich.table import Table
 
-    from causerie.cli.console import plain
+    from causerie.cli.console import PlainTable, plain
 
     page = Console(highlight=False, soft_wrap=True)
     for name, side in (("a", result.a), ("b", result.b)):
@@ -154,12 +154,11 @@ def _show(result: CompareResult) -> None:
         )
     page.print(result.how)
     page.print()
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric")
+    table = PlainTable("metric")
     for heading in ("a", "b", "b - a", "95% interval", "p", "b wins"):
         table.add_column(heading, justify="right")
     for column in result.columns:
-        table.add_row(*map(plain, _cells(column)))
+        table.add_row(*_cells(column))
     page.print(table)
     for column in result.columns:
         if column.difference.value is None:
@@ -171,7 +170,8 @@ def _show(result: CompareResult) -> None:
     for column in result.columns:
         if column.examples and not column.sentinel:
             what = "differ most" if result.pairs is not None else "worst"
-            page.print(plain(f"\n{what} by {column.column}"))
+            page.print()
+            page.print(plain(f"{what} by {column.column}"))
             for example in column.examples:
                 for line in example.lines():
                     page.print(plain(line))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +23,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from causerie.progress import Progress
-from causerie.text.obscenity import mask
+from causerie.progress import Progress, printable
+from causerie.text.masking import mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,11 +35,48 @@ if TYPE_CHECKING:
 
 # More lists of worst responses than this nobody reads on a terminal; the report has them all.
 WORST_LISTS = 3
+MAX_NOTES = 20
+"""Notes that begin with the same word, such as those about skipped records, before they are only
+counted."""
+MAX_NOTE = 500
+"""Characters of a note."""
 EXCERPT = 90
 """Characters of a response that a line shows."""
 
 # Standard output belongs to rows; people read standard error.
 console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class PlainTable(Table):
+    """A table without lines, whose cells may hold text of others."""
+
+    def __init__(self, *headings: str) -> None:
+        super().__init__(box=None, pad_edge=False)
+        for heading in headings:
+            self.add_column(heading, overflow="fold")
+
+    def add_row(self, *cells: Any, **style: Any) -> None:
+        super().add_row(*(plain(str(cell)) for cell in cells), **style)
+
+
+class Notes:
+    """Lines for whoever watches: of many that begin with the same word, the first and a count."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, text: str) -> None:
+        """Show a line, unless there have been many like it."""
+        word = text.partition(" ")[0]
+        self._counts[word] += 1
+        if self._counts[word] <= MAX_NOTES:
+            say(text if len(text) <= MAX_NOTE else text[:MAX_NOTE] + "…")
+
+    def close(self) -> None:
+        """Tell how many were not shown."""
+        for word, count in self._counts.items():
+            if count > MAX_NOTES:
+                say(f"{word} ...: {count - MAX_NOTES:,} more lines that begin like this")
 
 
 class Display:
@@ -55,6 +95,8 @@ class Display:
             transient=True,
         )
         self._task = self._bar.add_task("", total=None, state="")
+        self._notes = Notes()
+        self.note = self._notes.add
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -67,10 +109,11 @@ class Display:
         traceback: TracebackType | None,
     ) -> None:
         self._bar.stop()
+        self._notes.close()
 
     def __call__(self, progress: Progress) -> None:
         if progress.note is not None:
-            say(progress.note)
+            self.note(progress.note)
         if progress.note is None or progress.total is not None:
             self._bar.update(
                 self._task,
@@ -89,8 +132,8 @@ def _amount(progress: Progress) -> str:
 
 
 def plain(text: str) -> str:
-    """Text of others: no markup, nothing that steers a terminal, nothing obscene."""
-    return escape("".join(c if c.isprintable() else "�" for c in mask(text)))
+    """One line of text of others: no markup, nothing that steers a terminal, nothing obscene."""
+    return escape(printable(mask(text)))
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
@@ -101,11 +144,11 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
 
 def show_table(table: tables.Table) -> None:
     """A table for people, on standard error."""
-    shown = Table(box=None, pad_edge=False)
+    shown = PlainTable()
     for heading, letter in zip(table.headings, table.alignment, strict=True):
         shown.add_column(plain(str(heading)), justify="left" if letter == "l" else "right")
     for row in table.rows:
-        shown.add_row(*(plain(str(cell)) for cell in row))
+        shown.add_row(*row)
     console.print(shown)
 
 
@@ -151,11 +194,28 @@ def say(text: str) -> None:
     console.print(plain(text))
 
 
+def show(text: str) -> None:
+    """Write what a command was asked for, of one line or several, to standard output."""
+    lines = (printable(mask(line)) for line in text.split("\n"))
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def show_row(row: Mapping[str, Any]) -> None:
+    """Write a row as a line of JSON to standard output, at once: others may wait for it.
+
+    It is data, so nothing is masked; what a terminal might obey is escaped.
+    """
+    line = json.dumps(row, ensure_ascii=False)
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def show_results(results: Mapping[str, Any]) -> None:
     """What was measured, one line each."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("measured on validation data")
+    table = PlainTable("measured on validation data")
     table.add_column("value", justify="right")
     for name, value in results.items():
-        table.add_row(plain(name), plain(str(value)))
+        table.add_row(name, value)
     console.print(table)

@@ -120,15 +120,17 @@ def info(
 
     Example: `causerie graph info everyday`
     """
+    from causerie.cli.console import show
+
     opened = _open(graph)
     about = opened.about
-    typer.echo(f"{about.nodes:,} words, {about.edges:,} relations")
+    show(f"{about.nodes:,} words, {about.edges:,} relations")
     for source in about.sources:
-        typer.echo(f"source: {source.name} ({source.edges:,} relations; {source.licence})")
-    typer.echo(f"relations: {', '.join(about.relations)}")
+        show(f"source: {source.name} ({source.edges:,} relations; {source.licence})")
+    show(f"relations: {', '.join(about.relations)}")
     vectors = f"{opened.dimension} numbers a word, {about.vectors}" if opened.dimension else "none"
-    typer.echo(f"vectors: {vectors}")
-    typer.echo(f"folder: {opened.folder}")
+    show(f"vectors: {vectors}")
+    show(f"folder: {opened.folder}")
 
 
 @graph_app.command()
@@ -144,19 +146,20 @@ def path(
 
     Example: `causerie graph path dog holiday`
     """
+    from causerie.cli.console import show
     from causerie.graph import Hops
 
     opened = _open(graph)
     found = Hops(opened, cap).path(_node(opened, one), _node(opened, other))
     if found is None:
-        typer.echo(f"no path of at most {cap} steps")
+        show(f"no path of at most {cap} steps")
         raise typer.Exit(1)
     words = [opened.word(node) for node in found]
     for node, word, following in zip(found, words, words[1:], strict=False):
         steps = [step for step in opened.neighbours(node) if step.word == following]
         labels = ", ".join(dict.fromkeys(_label(step.relation, step.backwards) for step in steps))
-        typer.echo(f"{word} {labels} {following}")
-    typer.echo(f"{len(words) - 1} steps")
+        show(f"{word} {labels} {following}")
+    show(f"{len(words) - 1} steps")
 
 
 @graph_app.command()
@@ -169,15 +172,17 @@ def neighbours(
 
     Example: `causerie graph neighbours dog --count 5`
     """
+    from causerie.cli.console import show
+
     opened = _open(graph)
     found = opened.neighbours(_node(opened, word))
     for source in opened.about.sources:
         ours = [one for one in found if one.source == source.name]
         for one in ours[:count]:
             label = _label(one.relation, one.backwards)
-            typer.echo(f"{one.weight:6.2f}  {label} {one.word}  ({source.name})")
+            show(f"{one.weight:6.2f}  {label} {one.word}  ({source.name})")
         if len(ours) > count:
-            typer.echo(f"        and {len(ours) - count:,} more of {source.name}")
+            show(f"        and {len(ours) - count:,} more of {source.name}")
 
 
 def _open(name: str) -> Graph:

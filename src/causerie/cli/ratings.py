@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -127,6 +126,7 @@ def predict(
 
     Example: `causerie ratings predict chats.jsonl --out predicted.csv`
     """
+    from causerie.cli.console import show_row
     from causerie.io import check_table_path, write_table
     from causerie.ratings.log import Skipped
 
@@ -151,7 +151,7 @@ def predict(
         write_table(rows, (*columns, "signals"), out, types)
     else:
         for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            show_row(row)
     say_skipped(skipped.reasons)
     if skipped.reasons:
         raise typer.Exit(1)
@@ -179,7 +179,7 @@ def evaluate(
 
     Example: `causerie ratings evaluate log.jsonl --models mean,length,mlp,cf-lstm`
     """
-    from causerie.cli.console import Display, say
+    from causerie.cli.console import Display, say, show
     from causerie.ratings.evaluate import FOLDED
     from causerie.ratings.evaluate import evaluate as cross_validate
     from causerie.ratings.models import ModelConfig
@@ -197,7 +197,7 @@ def evaluate(
         measured = asked.measured(log, settings, watch, names_in(models))
         found = cross_validate(measured, chosen, names_in(models), seeds=seeds, by=by, watch=watch)
     text = evaluation_markdown(", ".join(path.name.split(".")[0] for path in log), found)
-    typer.echo(text)
+    show(text)
     if out:
         write_tables(out, *evaluation_tables(found), text=text)
         say(f"wrote {out}")
@@ -219,7 +219,7 @@ def effect(
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
-    from causerie.cli.console import Display, say
+    from causerie.cli.console import Display, say, show
     from causerie.io import write_whole
     from causerie.ratings.effect import ANY, effects_of
     from causerie.ratings.evaluate import LEAST
@@ -236,7 +236,7 @@ def effect(
             heads = cross_validate(measured, FitOptions(), (CfLstm.name,), seeds=1, watch=watch)
             papers = heads.failed.get(CfLstm.name) or heads_markdown(heads.models[CfLstm.name])
             text = "\n".join([text, PAPERS, "", papers])
-    typer.echo(text)
+    show(text)
     if out:
         write_whole(out / "effect.md", text)
         if ANY in found.effects:
@@ -263,7 +263,7 @@ def trend(
 
     Example: `causerie ratings trend log.jsonl --out trends`
     """
-    from causerie.cli.console import say
+    from causerie.cli.console import say, show
     from causerie.io import write_whole
     from causerie.ratings.log import Skipped
     from causerie.ratings.trend import chart, trend_markdown
@@ -279,7 +279,7 @@ def trend(
     if not found.days:
         raise CauserieError("no dialogue has a date: there is no trend to show")
     text = trend_markdown(found)
-    typer.echo(text)
+    show(text)
     if found.undated:
         say(f"{found.undated:,} dialogues have no date and do not count")
     if out:
@@ -302,22 +302,26 @@ def watch(
 
     Example: `tail -f turns.jsonl | causerie ratings watch`
     """
-    from causerie.cli.console import say
-    from causerie.io import read_turn
+    from causerie.cli.console import Notes, say, show_row
+    from causerie.errors import RecordError
+    from causerie.io import read_turns
     from causerie.ratings.monitor import RatingMonitor
 
     predictor = load_predictor(model, settings)
     monitor = RatingMonitor(predictor, system, limit)
     measured, total, bad = [], [], 0
+    notes = Notes()
     try:
-        for number, line in enumerate(sys.stdin, start=1):
-            if not line.strip():
+        for number, turn in read_turns(sys.stdin.buffer):
+            if turn is None:
                 monitor = RatingMonitor(predictor, system, limit)
                 continue
             try:
-                reading = monitor.update(read_turn(line))
+                if isinstance(turn, RecordError):
+                    raise CauserieError(f"no turn: {turn}")
+                reading = monitor.update(turn)
             except CauserieError as why:
-                say(f"line {number}: {why}")
+                notes.add(f"line {number}: {why}")
                 bad += 1
                 continue
             measured.append(reading.feature_seconds)
@@ -329,9 +333,9 @@ def watch(
                 "signals": list(reading.signals),
                 "alarm": reading.alarm,
             }
-            typer.echo(json.dumps(row))
-            sys.stdout.flush()
+            show_row(row)
     finally:  # who watches ends it with Ctrl-C
+        notes.close()
         if total:
             import numpy as np
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -29,7 +28,8 @@ _EXAMPLES = """
 
 Exit status: 0 every record was read and every metric scored something (single rows may be
 unscored, with a reason), 1 some records were skipped or a metric scored nothing, 2 nothing could be
-done or no metric but sentinels scored anything, 3 a --fail-if condition holds.
+done or no metric but sentinels scored anything, 3 a --fail-if condition holds, 4 the environment
+failed (no room, no permission, a locked file, closed output).
 """
 
 
@@ -101,7 +101,7 @@ def score(
 ) -> None:
     from contextlib import ExitStack
 
-    from causerie.cli.console import Display, say, show_summary
+    from causerie.cli.console import Display, say, show_row, show_summary
     from causerie.io import parse_columns
     from causerie.scoring import Inputs, Layout, Run, Scorer, ScoreStore
     from causerie.scoring.gates import conclude, parse_condition, write_junit
@@ -128,7 +128,7 @@ def score(
         try:
             with Display() as display:
                 summary = run.execute(display)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # a signal ended it
             if run.kept:
                 say("interrupted: the same command goes on where this one stopped")
             else:
@@ -141,7 +141,7 @@ def score(
             raise CauserieError(summary.nothing_scored(speaker))
         if out == "-":
             for row in run.rows():
-                typer.echo(json.dumps(row, ensure_ascii=False))
+                show_row(row)
         written = run.write()
     if junit:
         written.append(junit)

@@ -15,7 +15,7 @@ from causerie.io.reading import (
     read,
     read_annotations,
     read_labelled,
-    read_turn,
+    read_turns,
     records_of,
 )
 from causerie.io.rows import parse_columns
@@ -37,7 +37,7 @@ __all__ = [
     "read_annotations",
     "read_labelled",
     "read_table",
-    "read_turn",
+    "read_turns",
     "records_of",
     "write_table",
     "write_whole",

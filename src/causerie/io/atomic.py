@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from causerie.errors import CauserieError
 
-_PLACE = (errno.ENOSPC, errno.EISDIR, errno.ENOTDIR)
+_PLACES = "ENOSPC EDQUOT EFBIG EROFS EACCES EPERM EIO EISDIR ENOTDIR"
+_PLACE = {getattr(errno, name) for name in _PLACES.split() if hasattr(errno, name)}
+"""What is wrong with a place, rather than with what is written there."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name once all is written; folders are made."""
-    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    """A file beside `path` that takes its name once all is written; folders are made.
+
+    What a process has left that was killed while it wrote there is removed.
+    """
+    hidden = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(path)
         file = hidden.open("xb")
     except OSError as error:
         raise _cannot(path, error) from error
@@ -41,6 +48,29 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text file; a lone surrogate in a name must not cost the user the whole file."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", errors="replace"))
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Remove the hidden files of processes that are no more."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.tmp")
+    with suppress(OSError):
+        for beside in path.parent.iterdir():
+            found = pattern.fullmatch(beside.name)
+            if found and not _is_alive(int(found[1])):
+                beside.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process; where that cannot be told, there may be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _cannot(path: Path, error: OSError) -> CauserieError:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError, RecordError
 from causerie.io.annotations import Annotation, Labelled, to_annotation, to_labelled
-from causerie.io.jsontext import parse
+from causerie.io.jsontext import decode, parse
 from causerie.io.readers import HEAD, INPUT_FORMATS, detect, read_fields
 from causerie.io.records import FIELDS, any_turn, to_record
 from causerie.io.rows import Columns, check_columns, is_frame, read_frame, renamed
-from causerie.io.sources import READ_ERRORS, Raw, Rejected, open_source
+from causerie.io.sources import READ_ERRORS, Raw, Rejected, numbered_lines, open_source
 from causerie.io.tables import check_table_path
 
 Record: TypeAlias = Dialogue | Exchange | Rejected
@@ -28,6 +28,8 @@ _ACCEPTED = (
 )
 _MEMORY = "data"
 """What stands for the name of a file where there is none."""
+MAX_TURN = 2**16
+"""Bytes of the longest line that holds one turn."""
 _FILE_NAME = re.compile(r"\S+\.(jsonl?|csv|tsv|parquet|txt)(\.gz)?", re.IGNORECASE)
 
 
@@ -70,15 +72,28 @@ def read_labelled(path: str | Path, labels: Collection[str]) -> Iterator[Labelle
     yield from _read(path, lambda fields, name, source: to_labelled(fields, labels))
 
 
-def read_turn(line: str) -> Turn:
-    """The turn that a line of JSON holds; `CauserieError` says why it holds none."""
+def read_turns(stream: BinaryIO) -> Iterator[tuple[int, Turn | RecordError | None]]:
+    """The turns that the lines of a stream hold as JSON, as they come; None for an empty line."""
     try:
-        found = any_turn(parse(line))
+        for number, line in numbered_lines(stream, MAX_TURN):
+            yield number, _turn(line)
+    except READ_ERRORS as error:
+        raise CauserieError(f"the turns cannot be read ({error}): check their source") from error
+
+
+def _turn(line: bytes | RecordError) -> Turn | RecordError | None:
+    """The turn that a line holds, or why it holds none; None if it is blank."""
+    if isinstance(line, RecordError):
+        return line
+    if not line.strip():
+        return None
+    try:
+        found = any_turn(parse(decode(line)))
     except RecordError as bad:
-        raise CauserieError(f"no turn: {bad}") from None
-    if not isinstance(found, Turn):
-        raise CauserieError("no turn: a message of a tool, or of the background")
-    return found
+        return bad
+    if isinstance(found, Turn):
+        return found
+    return RecordError("a message of a tool, or of the background")
 
 
 def check_inputs(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, TypeAlias
 
 from causerie.errors import CauserieError, RecordError
@@ -18,6 +20,9 @@ Columns: TypeAlias = Mapping[str, str]
 
 _LINE_OVERHEAD = 128  # what Python needs to hold a line: short ones would add up unseen
 _ROWS = 128
+_LOOK_AHEAD = 64
+"""Lines after a bad row that are looked at to see whether they belong to it."""
+_SOON = 8
 
 
 def parse_columns(given: str) -> dict[str, str]:
@@ -192,12 +197,7 @@ def _delimited(source: Source, columns: Columns, delimiter: str) -> Iterator[Raw
         raise CauserieError(f"the header line cannot be read ({header}): correct it")
     names = _fields_of(header, columns)
     for line, row in rows:
-        if isinstance(row, RecordError):
-            yield line, row
-        elif len(row) != len(names):
-            yield line, RecordError(f"has {len(row)} columns where the header has {len(names)}")
-        else:
-            yield line, _filled(_named(names, row))
+        yield line, row if isinstance(row, RecordError) else _filled(_named(names, row))
 
 
 def _filled(row: dict[str, object]) -> dict[str, object]:
@@ -209,21 +209,71 @@ def _filled(row: dict[str, object]) -> dict[str, object]:
 
 
 def _split(source: Source, delimiter: str) -> Iterator[tuple[int, list[str] | RecordError]]:
-    """Rows with the line they start on. One that breaks the rules costs only its first line."""
+    """Rows with the line they start on; those after the first have as many columns, or are bad.
+
+    A row that breaks the rules costs only its first line, unless the lines after it show that they
+    belong to it, too: then these are no rows of their own.
+    """
     pulled = _PulledLines(source)
     reader = csv.reader(pulled, delimiter=delimiter, strict=True)
+    width = 0
     while True:
         pulled.start_row()
+        bad: RecordError | None = None
+        row: list[str] = []
         try:
             row = next(reader)
         except StopIteration:
             return
         except (csv.Error, RecordError) as error:
+            bad = RecordError(f"not a valid row: {error}")
             pulled.push_back()
-            yield pulled.first, RecordError(f"not a valid row: {error}")
+        first = pulled.first
+        if bad is None and len(row) <= 1 and not "".join(row).strip():
+            continue  # a blank line
+        if bad is None and width and len(row) != width:
+            bad = RecordError(f"has {len(row)} columns where the header has {width}")
+        if bad is None:
+            width = width or len(row)
+            yield first, pulled.bad_encoding() or row
             continue
-        if len(row) > 1 or "".join(row).strip():  # not a blank line
-            yield pulled.first, pulled.bad_encoding() or row
+        rest = _lines_of_it(pulled.peek(_LOOK_AHEAD), delimiter, width, quoted=not row)
+        if rest:
+            bad = RecordError(f"{bad}; with it go {rest} lines after it that seem to be its own")
+            pulled.skip(rest)
+        yield first, bad
+
+
+def _lines_of_it(lines: list[str], delimiter: str, width: int, *, quoted: bool) -> int:
+    """How many of the lines after a bad row seem to be the rest of it.
+
+    Where a quotation mark closes that nobody has opened, it was opened before: what is in between
+    is one cell. After a row whose own marks are wrong (`quoted`) any stray mark says so, and a
+    wrong number of columns soon after it.
+    """
+    closes = re.compile(rf'[^{delimiter}"\s]"(?:{delimiter}|\s*$)', re.MULTILINE)
+    sound = re.compile(rf'(?:"(?:[^"]|"")*"|[^"{delimiter}\n]*)(?:{delimiter}|\r?\n|\Z)')
+    taken = rest = 0
+    reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)
+    broken = False
+    while taken < len(lines) and not broken:
+        row: list[str] = []
+        start = taken
+        try:
+            row = next(reader)
+            taken = reader.line_num
+        except csv.Error:
+            taken, broken = len(lines), True
+        text = "".join(lines[start:taken])
+        at = 0
+        while at < len(text) and (cell := sound.match(text, at)):
+            at = cell.end()
+        stray = at < len(text) and text[at] != '"'  # in a cell that no mark has opened
+        if stray and (found := closes.match(text, text.find('"', at) - 1)):
+            return start + text.count("\n", 0, found.start()) + 1
+        if not broken and quoted and (stray or (row and len(row) != width and taken <= _SOON)):
+            rest = taken
+    return rest
 
 
 class _PulledLines:
@@ -269,3 +319,20 @@ class _PulledLines:
     def push_back(self) -> None:
         """Give back every line of the row but the first."""
         self._waiting.extendleft(reversed(self._row[1:]))
+
+    def peek(self, count: int) -> list[str]:
+        """The next lines, which stay to be read; fewer if they are too long to be one row."""
+        while len(self._waiting) < count and (pulled := next(self._lines, None)) is not None:
+            self._waiting.append(pulled)
+        texts, size = [], 0
+        for _, line in islice(self._waiting, count):
+            size += len(line) if isinstance(line, bytes) else MAX_RECORD
+            if isinstance(line, RecordError) or size > MAX_RECORD:
+                break
+            texts.append(line.decode(errors="replace"))
+        return texts
+
+    def skip(self, count: int) -> None:
+        """Pass over lines that were looked at."""
+        for _ in range(count):
+            self._waiting.popleft()

@@ -48,8 +48,24 @@ class Rejected:
         return f"{self.source}:{self.line}: {self.reason}"
 
 
-def too_long() -> RecordError:
-    return RecordError(f"longer than {MAX_RECORD // 2**20} MB: split it")
+def too_long(limit: int = MAX_RECORD) -> RecordError:
+    size = f"{limit // 2**20} MB" if limit >= 2**20 else f"{limit // 2**10} KB"
+    return RecordError(f"longer than {size}: split it")
+
+
+def numbered_lines(
+    stream: BinaryIO | io.BufferedIOBase, limit: int = MAX_RECORD
+) -> Iterator[tuple[int, bytes | RecordError]]:
+    """The lines of a stream as they come; one of more bytes than the limit is never held whole."""
+    number = 0
+    while line := stream.readline(limit + 1):
+        number += 1
+        if len(line) <= limit:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_BUFFER)
+        yield number, too_long(limit)
 
 
 class _Readable(Protocol):
@@ -119,15 +135,9 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, bytes | RecordError]]:
         """Numbered lines; one that is too long is never held whole."""
-        readline = self.stream.readline
-        while line := readline(MAX_RECORD + 1):
-            self.line += 1
-            if len(line) <= MAX_RECORD:
-                yield self.line, line
-                continue
-            while line and not line.endswith(b"\n"):
-                line = readline(_BUFFER)
-            yield self.line, too_long()
+        for number, line in numbered_lines(self.stream):
+            self.line = number
+            yield number, line
 
     def seekable(self) -> BinaryIO:
         """The same bytes as a file that can be read in any order."""
@@ -157,7 +167,9 @@ def open_source(path: str) -> Iterator[Source]:
         except IsADirectoryError as error:
             raise CauserieError(f"{path} is a folder: give the files in it") from error
         except (*READ_ERRORS, ValueError) as error:  # ValueError: a NUL in the name
-            raise CauserieError(f"{path} cannot be read ({error}): check the file") from error
+            name = "standard input" if path == "-" else path
+            why = getattr(error, "strerror", None) or error
+            raise CauserieError(f"{name} cannot be read ({why}): check it") from error
         if head.startswith(_UTF16) and b"\0" in head:
             raise CauserieError(f"{path} is UTF-16 text: save it as UTF-8")
         if head.startswith(_BOM):

@@ -5,9 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from string import Template
+
+from causerie.text.masking import mask
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that are not text: all controls but tab and line ends, and what reorders text."""
 
 
 def part(package: str, file: str) -> str:
@@ -22,10 +29,11 @@ def fill(package: str, *, title: str, data: str, **fields: str) -> str:
     finds `data` (see `data_block`) in the page. `title` is escaped here, the other fields are
     HTML. The Content-Security-Policy names style and script by hash, so nothing else can run.
     """
+    title = shown(title)
     style = part("causerie.render", "page.css") + part(package, "page.css")
     script = part(package, "page.js")
     body = Template(part(package, "page.html")).substitute(title=escape(title), **fields)
-    return Template(part("causerie.render", "shell.html")).substitute(
+    page = Template(part("causerie.render", "shell.html")).substitute(
         title=escape(title),
         style=style,
         script=script,
@@ -34,14 +42,21 @@ def fill(package: str, *, title: str, data: str, **fields: str) -> str:
         body=body.strip(),
         data=data,
     )
+    return _CONTROLS.sub("�", page)
+
+
+def shown(text: str) -> str:
+    """Return text of others as a page may show it: nothing obscene, nothing that steers it."""
+    return _CONTROLS.sub("�", mask(text))
 
 
 def data_block(value: object) -> str:
     r"""Return ASCII JSON without the characters that could end or change a script element.
 
-    Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them).
+    Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them), and
+    every text in it is as `shown`.
     """
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_all_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -49,7 +64,7 @@ def data_block(value: object) -> str:
 
 def outside(text: str) -> str:
     """Return a name from outside as HTML that keeps its own writing direction to itself."""
-    return f"<bdi>{escape(text)}</bdi>"
+    return f"<bdi>{escape(shown(text))}</bdi>"
 
 
 def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> str:
@@ -64,6 +79,14 @@ def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> 
         f'{shown} <span class="arrow" role="img" title="{words}" aria-label="{words}">{arrow}'
         f"</span>{tag}"
     )
+
+
+def _all_shown(value: object) -> object:
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        return {shown(str(key)): _all_shown(item) for key, item in value.items()}
+    return [_all_shown(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _hash(text: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias
 
+from causerie.render.page import shown
 from causerie.render.tables import Measured
 
 BLUE, RED = "#4477aa", "#ee6677"
@@ -29,7 +30,7 @@ def drawing(
 
     `spoken` describes it to those who do not see it; without it, the text beside it does.
     """
-    said = f'role="img" aria-label="{escape(spoken)}"' if spoken else 'aria-hidden="true"'
+    said = f'role="img" aria-label="{escape(shown(spoken))}"' if spoken else 'aria-hidden="true"'
     return (
         f'<svg class="{kind}" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         f" {said}>{''.join(parts)}</svg>"
@@ -49,7 +50,7 @@ def label(x: float, y: float, text: str, *, anchor: Anchor = "start", colour: st
     """Return a text at a place."""
     fill = f' fill="{colour}"' if colour else ""
     place = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text x="{_place(x)}" y="{_place(y)}"{place}{fill}>{escape(text)}</text>'
+    return f'<text x="{_place(x)}" y="{_place(y)}"{place}{fill}>{escape(shown(text))}</text>'
 
 
 def polyline(
@@ -69,7 +70,7 @@ def bar(
 ) -> str:
     """Return a bar whose upper left corner is at x and y; `said` appears when it is pointed at."""
     fill = f' fill="{colour}"' if colour else ""
-    end = f"><title>{escape(said)}</title></rect>" if said else "/>"
+    end = f"><title>{escape(shown(said))}</title></rect>" if said else "/>"
     return (
         f'<rect x="{_place(x)}" y="{_place(y)}" width="{_place(width)}" '
         f'height="{_place(height)}"{fill}{end}'

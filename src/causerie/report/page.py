@@ -14,10 +14,9 @@ from causerie.dialogue import Dialogue
 from causerie.io import write_whole
 from causerie.metrics.base import Column, Score
 from causerie.render.numbers import brief, counted, listed
-from causerie.render.page import column_name, data_block, fill, outside
+from causerie.render.page import column_name, data_block, fill, outside, shown
 from causerie.report.charts import histograms
 from causerie.report.figures import Figures, Group, Quote
-from causerie.text.obscenity import mask
 
 MAX_DIALOGUES = 500
 MAX_CHARACTERS = 8_000_000
@@ -92,8 +91,8 @@ def build_report(page: Page) -> str:
         "causerie.report",
         title=page.title,
         signature=escape(page.signature),
-        sentence=escape(_sentence(page)),
-        notes=escape(" ".join(page.notes)),
+        sentence=escape(shown(_sentence(page))),
+        notes=escape(shown(" ".join(page.notes))),
         table=_table(page),
         charts="".join(_chart(page, index) for index in range(len(page.columns))),
         limits=escape(_limits(page)),
@@ -135,10 +134,8 @@ def conversation(
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
-    """The text without obscenities, or its beginning and a remark if it is long."""
-    if len(text) <= limit:
-        return mask(text)
-    return f"{mask(text[:limit])}… [cut: {len(text):,} characters in all]"
+    """The text, or its beginning and a remark if it is long."""
+    return text if len(text) <= limit else f"{text[:limit]}… [cut: {len(text):,} characters in all]"
 
 
 def quotable(text: str) -> str:
@@ -149,7 +146,7 @@ def quotable(text: str) -> str:
 def plain(value: object) -> Any:
     """The value as JSON can hold it: what is not a finite number, text, list or mapping is text."""
     if isinstance(value, str):
-        return mask(value)
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, int | float):

@@ -7,29 +7,28 @@ show what was scored even if the inputs have changed since.
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-from filelock import FileLock, Timeout
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.io import Record, Rejected, check_inputs, read, write_table
 from causerie.progress import Progress, Watch, ignore
 from causerie.report import Shown
+from causerie.scoring.journal import ROWS, TALKS, Journal
 from causerie.scoring.scorer import Batch, Scorer
 from causerie.scoring.summary import Summary, check_page
 from causerie.scoring.table import Layout, Row, by_dialogue
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_ANEW = "starting anew: the run that was interrupted here"
 
 
 @dataclass(frozen=True)
@@ -73,15 +72,18 @@ class Inputs:
         return " and ".join("standard input" if p == "-" else Path(p).name for p in self.paths)
 
     def identity(self) -> list[Any]:
-        """Changes when what `records` yields may have changed."""
+        """Changes when `records` would read otherwise, or the same files under other names.
 
-        def of(path: str) -> list[Any]:
-            if not _is_file(path):  # what comes next time may be something else
-                return [os.urandom(16).hex()]
-            status = os.stat(path)
-            return [path, status.st_size, status.st_mtime_ns]
+        Names count without their folders: records without an id are called after them. What is in
+        the files counts as it is read, record by record (`digest`).
+        """
 
-        return [[of(p) for p in self.paths], self.format, self.limit, dict(self.columns)]
+        def of(path: str) -> str:
+            # what comes through a pipe next time may be something else
+            return Path(path).name if _is_file(path) else os.urandom(16).hex()
+
+        named = [(self.paths.index(path), of(path)) for path in self.paths]
+        return [named, self.format, self.limit, dict(self.columns)]
 
 
 class Run:
@@ -109,27 +111,26 @@ class Run:
         self._shown = Shown(layout.explain)
         self._position = 0
         """Bytes of the inputs that have been read."""
+        self._read = sha256()
+        """Of all records that have been read."""
 
     def __enter__(self) -> Self:
         """Check inputs and outputs, and find what an interrupted run has left; loads nothing."""
         self._check()
-        if self.out is None:
-            self._journal = Journal(Path(tempfile.mkdtemp(prefix="causerie-")))
-        else:
-            self._journal = Journal(self.out.with_name(self.out.name + ".partial"))
-        self._journal.open(
-            [
-                self.scorer.plan.signature,
-                self.inputs.identity(),
-                [*self.layout.types],
-                self.report is not None,
-            ]
-        )
+        self._journal = Journal.temporary() if self.out is None else Journal.beside(self.out)
         try:
+            self._journal.open(
+                [
+                    self.scorer.plan.signature,
+                    self.inputs.identity(),
+                    [*self.layout.types],
+                    self.report is not None,
+                ]
+            )
             if self._journal.state is None and not self.force:
                 self._check_new()
         except BaseException:
-            self._journal.close(keep=True)
+            self._journal.close(keep=self.out is not None)
             raise
         return self
 
@@ -149,18 +150,11 @@ class Run:
     def execute(self, watch: Watch = ignore) -> Summary:
         """Score what the journal does not have yet."""
         journal = self._journal
+        records = self._records()
         if journal.state is not None:
-            self.summary = Summary.from_json(journal.state)
-            done = f"{self.summary.items} rows are already done"
-            watch(Progress("scoring", note=f"continuing an interrupted run: {done}"))
+            records = self._resumed(journal.state, records, watch)
         elif journal.others:
-            watch(
-                Progress(
-                    "scoring",
-                    note="starting anew: the run that was interrupted here had other inputs, "
-                    "metrics or options",
-                )
-            )
+            watch(Progress("scoring", note=f"{_ANEW} had other inputs, metrics or options"))
         summary = self.summary
         if self.strict and summary.rejected:
             raise CauserieError(
@@ -172,11 +166,13 @@ class Run:
             self._shown.take(talk)
         total = self.inputs.size
         what = "responses" if summary.level == "turn" else "dialogues"
-        records = self._new_records(watch)
-        for batch in self.scorer.batches(records, explain=self.layout.explain):
+        new = self._new_records(records, watch)
+        for batch in self.scorer.batches(new, explain=self.layout.explain):
             talks = self._talks(batch, summary.dialogues) if self.report else []
             summary.add(batch, text=self.layout.text)
-            journal.append({ROWS: self.layout.rows(batch), TALKS: talks}, summary.to_json())
+            rows = self._numbered(self.layout.rows(batch))
+            state = {"read": self._read.hexdigest(), "summary": summary.to_json()}
+            journal.append({ROWS: rows, TALKS: talks}, state)
             # what has been read but not scored yet does not count as done
             detail = f"{summary.items:,} {what}"
             watch(Progress("scoring", self._position, total, "bytes", detail))
@@ -184,7 +180,9 @@ class Run:
 
     def rows(self) -> Iterator[Row]:
         """What has been scored, in the order of the input."""
-        return self._journal.read(ROWS)
+        paths = self.inputs.paths
+        for row in self._journal.read(ROWS):
+            yield {**row, "file": paths[row["file"]]}
 
     def write(self) -> list[Path]:
         """Write the table and the page, as far as they are wanted; returns what was written."""
@@ -221,11 +219,45 @@ class Run:
                     f"{path} exists already: name another file, or overwrite it with --force"
                 )
 
-    def _new_records(self, watch: Watch) -> Iterator[Dialogue | Exchange]:
+    def _records(self) -> Iterator[Record]:
+        """All records, each of them counted in the digest of what has been read."""
+        self._read = sha256()
+        for record in self.inputs.records(lambda position: setattr(self, "_position", position)):
+            self._read.update(digest(record))
+            yield record
+
+    def _resumed(
+        self, state: dict[str, Any], records: Iterator[Record], watch: Watch
+    ) -> Iterator[Record]:
+        """The records that come after those which an interrupted run has scored.
+
+        If these are not what they were, all is forgotten and scored anew.
+        """
+        summary = Summary.from_json(state["summary"])
+        for _ in itertools.islice(records, summary.records):
+            pass
+        if self._read.hexdigest() == state["read"]:
+            self.summary = summary
+            done = f"{summary.items} rows are already done"
+            watch(Progress("scoring", note=f"continuing an interrupted run: {done}"))
+            return records
+        if not self.force:
+            self._check_new()
+        self._journal.forget()
+        watch(Progress("scoring", note=f"{_ANEW} has read what the inputs no longer hold"))
+        return self._records()
+
+    def _numbered(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows with the number of their file: the next run may name it by another path."""
+        for row in rows:
+            yield {**row, "file": self.inputs.paths.index(row["file"])}
+
+    def _new_records(
+        self, records: Iterable[Record], watch: Watch
+    ) -> Iterator[Dialogue | Exchange]:
         """Good records that the journal does not have; bad ones are reported and counted."""
         summary = self.summary
-        records = self.inputs.records(lambda position: setattr(self, "_position", position))
-        for record in itertools.islice(records, summary.records, None):
+        for record in records:
             if isinstance(record, Rejected):
                 if self.strict:
                     raise CauserieError(f"{record} (stopped here because of --strict)")
@@ -242,101 +274,13 @@ class Run:
                 yield talk
 
 
-ROWS, TALKS = "rows.jsonl", "conversations.jsonl"
-
-
-class Journal:
-    """A folder with the rows so far and the state of the run that wrote them.
-
-    Lines are appended to its files; a checkpoint, replaced in one step, says how many bytes of
-    them count. After a crash the bytes behind the checkpoint are cut off and the run goes on from
-    there: no row is lost, none is doubled.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.state: dict[str, Any] | None = None
-        """Of an earlier run with the same fingerprint, once it is open."""
-        self.others = False
-        """Whether the folder has rows of a run with another fingerprint."""
-        self._fingerprint: Any = None
-        self._sizes = dict.fromkeys((ROWS, TALKS), 0)
-        self._checkpoint = folder / "checkpoint.json"
-        self._lock = FileLock(folder / "lock")
-
-    @property
-    def size(self) -> int:
-        """Bytes of rows that count."""
-        return self._sizes[ROWS]
-
-    def open(self, fingerprint: Any) -> None:
-        """Take the folder for oneself and see what is in it."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
-            self.folder.mkdir(exist_ok=True)  # the run that held the lock may just have removed it
-        except Timeout:
-            raise CauserieError(
-                f"another run is writing {self.folder.name.removesuffix('.partial')}: "
-                "wait for it, or choose another --out"
-            ) from None
-        except OSError as error:
-            raise CauserieError(
-                f"{self.folder.parent} cannot be written to ({error.strerror}): "
-                "choose another --out"
-            ) from error
-        self._fingerprint = json.loads(json.dumps(fingerprint))
-        try:
-            checkpoint = json.loads(self._checkpoint.read_text(encoding="utf-8"))
-            sizes = {name: int(checkpoint["sizes"][name]) for name in self._sizes}
-            # rows may be missing if the folder was being removed when the run died
-            whole = all((self.folder / n).stat().st_size >= size for n, size in sizes.items())
-            if whole and checkpoint["fingerprint"] == self._fingerprint:
-                self.state, self._sizes = checkpoint["state"], sizes
-            else:
-                self.others = True
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-
-    def begin(self) -> None:
-        """Cut off whatever does not count."""
-        self.others = False
-        for name, size in self._sizes.items():
-            with open(self.folder / name, "ab") as file:
-                file.truncate(size)
-
-    def append(self, lines: Mapping[str, Iterable[Row]], state: dict[str, Any]) -> None:
-        """Add lines to the files and remember the state after them, all or nothing."""
-        sizes = dict(self._sizes)
-        for name, rows in lines.items():
-            data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            self._write(self.folder / name, "ab", data)
-            sizes[name] += len(data)
-        checkpoint = {"fingerprint": self._fingerprint, "sizes": sizes, "state": state}
-        temporary = self._checkpoint.with_suffix(".tmp")
-        self._write(temporary, "wb", json.dumps(checkpoint).encode())
-        os.replace(temporary, self._checkpoint)
-        self._sizes = sizes  # only now is anything kept
-
-    def read(self, name: str) -> Iterator[Row]:
-        """The lines of a file."""
-        with open(self.folder / name, encoding="utf-8") as file:
-            for line in file:
-                yield json.loads(line)
-
-    def close(self, keep: bool) -> None:
-        """Let go of the folder; with `keep`, what is in it stays for a later run."""
-        if not (keep and (self.size or self.others)):
-            self._checkpoint.unlink(missing_ok=True)  # first: without it nothing is resumed
-            shutil.rmtree(self.folder)
-        self._lock.release()
-
-    @staticmethod
-    def _write(path: Path, mode: str, data: bytes) -> None:
-        with open(path, mode) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+def digest(record: Record) -> bytes:
+    """Of all that a record holds, wherever its file lies."""
+    if isinstance(record, Rejected):
+        return sha256(repr((record.line, record.reason)).encode("utf-8", "replace")).digest()
+    dialogue, turn = (record.dialogue, record.turn) if isinstance(record, Exchange) else (record, 0)
+    content = repr((type(record).__name__, turn, replace(dialogue, source=None)))
+    return sha256(content.encode("utf-8", "replace")).digest()
 
 
 def _is_file(path: str) -> bool:

@@ -14,6 +14,7 @@ from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
 from causerie.io import Rejected, arrow_table, parse_columns, records_of
 from causerie.metrics.base import EMPTY, Level
+from causerie.render.page import shown
 from causerie.report import Figures, Shown
 from causerie.scoring.plan import DEFAULT_METRICS, Metrics, Plan
 from causerie.scoring.scorer import Batch, Scorer
@@ -110,9 +111,9 @@ class Result:
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
         names = [name for name in self.layout.types if name != "explanation"]
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        head = "".join(f"<th>{escape(shown(name))}</th>" for name in names)
         rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(_brief(row[name]))}</td>' for name in names)}</tr>"
+            f"<tr>{''.join(f'<td>{escape(shown(_brief(row[name])))}</td>' for name in names)}</tr>"
             for row in self.table.slice(0, SHOWN_ROWS).to_pylist()
         )
         more = f"<p>{SHOWN_ROWS} of {len(self):,} rows</p>" if len(self) > SHOWN_ROWS else ""

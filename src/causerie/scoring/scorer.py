@@ -254,7 +254,8 @@ class Scorer:
         """The different items whose scores would have to be computed now."""
         by_digest = {digest_of(item): item for item in items if not _is_empty(item)}
         if self.store is not None and self.is_kept(alias) and not self.refresh:
-            for digest in self.store.find(self.key_of(alias), by_digest, explain=False):
+            width = len(self.plan.columns_of(alias))
+            for digest in self.store.find(self.key_of(alias), by_digest, False, width):
                 del by_digest[digest]
         return list(by_digest.values())
 
@@ -300,7 +301,8 @@ class _Work:
                 self.cut_shares[alias] = share * len(rows), len(rows)
             return rows
         key = scorer.key_of(alias)
-        known = {} if scorer.refresh else store.find(key, self._digests, self._explain)
+        width = len(scorer.plan.columns_of(alias))
+        known = {} if scorer.refresh else store.find(key, self._digests, self._explain, width)
         missing = {d: i for d, i in zip(self._digests, self._items, strict=True) if d not in known}
         if missing:
             rows, seconds, cuts = self._compute(metric, list(missing.values()))

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import blake2b, sha256
+from math import isfinite
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from causerie.dialogue import Dialogue, Exchange
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, CauserieWarning
 from causerie.metrics.base import Score, Scores
 
 Item: TypeAlias = Exchange | Dialogue
+Result = TypeVar("Result")
 
-VERSION = 2
+VERSION = 3
 """Of the schema; a file of another version is begun anew."""
 OWNER = int.from_bytes(b"caus", "big")
 """What SQLite calls an application id: says whose file it is."""
@@ -39,10 +42,16 @@ CREATE TABLE scores (
   size INTEGER NOT NULL,    -- characters of the item
   seconds REAL NOT NULL,    -- the item's part of its batch, by size
   cut REAL,                 -- share of its batch's inputs that an engine cut; NULL: no engine
+  digest BLOB NOT NULL,     -- of the metric's key and all of the row
   PRIMARY KEY (metric, item)
 );
 """
+WAIT = 60.0
+"""Seconds to wait for another process that has the file locked."""
 _LOOKED_UP_AT_ONCE = 500
+_HEADER = b"SQLite format 3\0"
+_OWNER_AT = 68
+"""Where a file of SQLite has its application id."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +67,17 @@ class Kept:
 class ScoreStore:
     """A file of scores (SQLite); without a path in the platform's cache folder.
 
-    Several threads and processes may use one file. `":memory:"` keeps nothing.
+    Several threads and processes may use one file. `":memory:"` keeps nothing. A file that turns
+    out to be damaged is set aside, with a warning, and begun anew.
     """
 
     def __init__(self, path: str | Path | None = None, largest: int = LARGEST) -> None:
         self.path = str(path) if path is not None else str(default_path())
         self._largest = largest
         self._lock = RLock()
-        with self._guarded():
-            if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._prepare()
+        self._opened: tuple[int, int] | None = None
+        """Which file is open, whatever is at its path by now."""
+        self._run(lambda: None, opened=False)
 
     def __enter__(self) -> ScoreStore:
         return self
@@ -85,68 +91,126 @@ class ScoreStore:
         self.close()
 
     def close(self) -> None:
-        self._database.close()
+        with self._lock:
+            self._database.close()
 
-    def find(self, key: str, digests: Iterable[bytes], explain: bool) -> dict[bytes, Kept]:
-        """What is known of these items under a metric's key, with explanations if wanted."""
-        wanted, found = list(dict.fromkeys(digests)), {}
-        with self._guarded():
+    def find(
+        self, key: str, digests: Iterable[bytes], explain: bool, columns: int
+    ) -> dict[bytes, Kept]:
+        """What is known of these items under a metric's key, with explanations if wanted.
+
+        A row that is damaged, or has not this many columns, is not known.
+        """
+        wanted = list(dict.fromkeys(digests))
+
+        def look_up() -> dict[bytes, Kept]:
             # No look-up writes: a transaction would lock others out while networks compute.
-            metric = self._known(key)
+            found, metric = {}, self._known(key)
             for start in range(0, len(wanted), _LOOKED_UP_AT_ONCE):
                 part = wanted[start : start + _LOOKED_UP_AT_ONCE]
                 marks = ",".join("?" * len(part))
                 rows = self._database.execute(
-                    "SELECT item, scores, size, seconds, cut FROM scores "
+                    "SELECT item, scores, explained, size, seconds, cut, digest FROM scores "
                     f"WHERE metric=? AND explained>=? AND item IN ({marks})",
                     (metric, explain, *part),
                 )
-                for item, text, size, seconds, cut in rows:
-                    scores = _parsed(text, explain)
-                    if scores is not None:  # what is damaged is computed again
-                        found[bytes(item)] = Kept(scores, size, seconds, cut)
-        return found
+                for *row, digest in rows:
+                    scores = _parsed(row[1], explain) if digest == _digest(key, row) else None
+                    if scores is not None and len(scores) == columns:
+                        found[bytes(row[0])] = Kept(scores, *row[3:])
+            return found
+
+        return self._run(look_up)
 
     def put(self, key: str, rows: Mapping[bytes, Kept], explain: bool) -> None:
         """Keep these, all or none."""
-        with self._guarded(), self._database:
-            self._database.execute("INSERT OR IGNORE INTO metrics (key) VALUES (?)", (key,))
-            metric = self._known(key)
-            self._database.executemany(
-                "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (metric, item, _written(k.scores), explain, k.size, k.seconds, k.cut)
-                    for item, k in rows.items()
-                ],
+        written = [
+            (
+                item,
+                _written(k.scores),
+                int(explain),
+                k.size,
+                float(k.seconds),
+                None if k.cut is None else float(k.cut),
             )
-            self._forget_oldest()
+            for item, k in rows.items()
+        ]
+
+        def insert() -> None:
+            with self._database:
+                self._database.execute("INSERT OR IGNORE INTO metrics (key) VALUES (?)", (key,))
+                metric = self._known(key)
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    [(metric, *row, _digest(key, row)) for row in written],
+                )
+                self._forget_oldest()
+
+        self._run(insert)
 
     def seconds_per_character(self, key: str) -> float | None:
         """What a metric has cost on this machine so far; None if it never ran."""
-        with self._guarded():
-            seconds, size = self._database.execute(
+        seconds, size = self._run(
+            lambda: self._database.execute(
                 "SELECT SUM(seconds), SUM(size) FROM scores WHERE metric=?", (self._known(key),)
             ).fetchone()
+        )
         return seconds / size if size else None
 
     def counts(self) -> dict[str, int]:
         """How many items are kept, by the signature of their metric."""
-        with self._guarded():
-            rows = self._database.execute(
+        rows = self._run(
+            lambda: self._database.execute(
                 "SELECT key, COUNT(item) FROM metrics JOIN scores ON metric = id "
                 "GROUP BY key ORDER BY key"
-            )
-            return dict(rows.fetchall())
+            ).fetchall()
+        )
+        return dict(rows)
 
     def clear(self) -> int:
         """Forget everything; returns how many items there were."""
-        with self._guarded():
+
+        def delete() -> int:
             (count,) = self._database.execute("SELECT COUNT(*) FROM scores").fetchone()
             with self._database:
                 self._database.execute("DELETE FROM scores")
                 self._database.execute("DELETE FROM metrics")
             self._database.execute("VACUUM")
-        return int(count)
+            return int(count)
+
+        return self._run(delete)
+
+    def _open(self) -> None:
+        file = Path(self.path)
+        clean = True
+        if self.path != ":memory:":
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # SQLite removes this file when the last of its users has closed the other.
+            clean = not file.with_name(file.name + "-wal").exists()
+        self._database = sqlite3.connect(self.path, timeout=WAIT, check_same_thread=False)
+        self._opened = _identity(file)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._prepare()
+        if not clean and self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError("it was not closed and is not whole")
+
+    def _set_aside(self, why: sqlite3.Error) -> None:
+        """Rename the file, which is damaged, unless somebody else has done so already."""
+        self._database.close()
+        file = Path(self.path)
+        if _identity(file) != self._opened:
+            return
+        damaged = file.with_name(file.name + ".damaged")
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                file.with_name(file.name + suffix).replace(f"{damaged}{suffix}")
+        warnings.warn(
+            f"the scores in {file} are damaged ({why}): the file is now {damaged.name}, and what "
+            "is missing is computed again",
+            CauserieWarning,
+            stacklevel=2,
+        )
 
     def _prepare(self) -> None:
         """Make the tables; those of another version go."""
@@ -184,17 +248,44 @@ class ScoreStore:
                 "LIMIT (SELECT COUNT(*) / 4 + 1 FROM scores))"
             )
 
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """One thread at a time; whatever happens to the file is told in one sentence."""
+    def _run(self, work: Callable[[], Result], *, opened: bool = True) -> Result:
+        """Do some work with the file, one thread at a time; if it is damaged, again with a new one.
+
+        Whatever else happens to the file is told in one sentence.
+        """
         with self._lock:
             try:
-                yield
+                try:
+                    if not opened:
+                        self._open()
+                    return work()
+                except sqlite3.DatabaseError as error:
+                    if not self._is_damage(error):
+                        raise
+                    self._set_aside(error)
+                    self._open()
+                    return work()
             except (OSError, sqlite3.Error) as error:
+                if "not a database" in str(error):
+                    raise CauserieError(
+                        f"{self.path} is no file of scores: name another file with --scores"
+                    ) from None
                 raise CauserieError(
                     f"the scores in {self.path} cannot be used ({error}): make room, wait for "
                     "the other process, or name another file with --scores"
                 ) from error
+
+    def _is_damage(self, error: sqlite3.DatabaseError) -> bool:
+        """Whether the file, which has to be one of ours, is to blame for an error."""
+        if isinstance(error, sqlite3.OperationalError) and not str(error).startswith("no such"):
+            return False  # locked, full, read-only and so on
+        try:
+            with open(self.path, "rb") as file:
+                head = file.read(_OWNER_AT + 4)
+        except OSError:
+            return False
+        ours = head.startswith(_HEADER) and head.endswith(OWNER.to_bytes(4, "big"))
+        return ours or Path(self.path) == default_path()
 
 
 def digest_of(item: Item) -> bytes:
@@ -222,6 +313,20 @@ def default_path() -> Path:
     return user_cache_path("causerie") / f"scores-{VERSION}.sqlite"
 
 
+def _identity(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another that has its name later."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _digest(key: str, row: Sequence[Any]) -> bytes:
+    """Of a row under a metric's key: says whether it is as it was written."""
+    return blake2b(repr((key, *row)).encode(), digest_size=16).digest()
+
+
 def _written(scores: Scores) -> str:
     return json.dumps([[s.value, s.percentile, s.reason, s.explanation] for s in scores])
 
@@ -235,7 +340,9 @@ def _parsed(text: str, explain: bool) -> Scores | None:
 
 
 def _score(value: Any, percentile: Any, reason: Any, explanation: Any, *, explain: bool) -> Score:
-    numbers = all(n is None or isinstance(n, (int, float)) for n in (value, percentile))
-    if not numbers or (value is None) == (reason is None):
+    for number in (value, percentile):
+        if number is not None and (type(number) not in (int, float) or not isfinite(number)):
+            raise ValueError
+    if (value is None) == (reason is None) or not isinstance(reason, (str, type(None))):
         raise ValueError
     return Score(value, percentile, explanation if explain else None, reason)

@@ -1,0 +1,193 @@
+"""What a run has scored so far, on disk: rows, conversations, and how far the run has come."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from causerie.errors import CauserieError
+
+ROWS, TALKS = "rows.jsonl", "conversations.jsonl"
+WAIT = 1.0
+"""Seconds that a run waits for another one in its place, which may be just ending."""
+_PARTIAL, _OLD = ".partial", ".old"
+_TEMPORARY = "causerie-"
+
+
+class Journal:
+    """A folder with the rows so far and the state of the run that wrote them.
+
+    Lines are appended to its files; a checkpoint, replaced in one step, says how many bytes of
+    them count. After a crash the bytes behind the checkpoint are cut off and the run goes on from
+    there: no row is lost, none is doubled. Whoever holds its lock has the folder to himself; a
+    folder is renamed before it is removed, so that nobody finds half of one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state: dict[str, Any] | None = None
+        """Of an earlier run with the same fingerprint, once it is open."""
+        self.others = False
+        """Whether the folder has rows of a run with another fingerprint."""
+        self._fingerprint: Any = None
+        self._sizes = dict.fromkeys((ROWS, TALKS), 0)
+        self._checkpoint = folder / "checkpoint.json"
+        self._lock = FileLock(folder / "lock")
+
+    @classmethod
+    def beside(cls, out: Path) -> Journal:
+        """The journal of a run that writes `out`; the next run of that kind finds it there."""
+        for left in out.parent.glob(f".{_literal(out.name)}{_PARTIAL}.*{_OLD}"):
+            shutil.rmtree(left, ignore_errors=True)  # somebody died while removing it
+        return cls(out.with_name(out.name + _PARTIAL))
+
+    @classmethod
+    def temporary(cls) -> Journal:
+        """A journal that no other run will find; those of runs that died are cleared away."""
+        place = Path(tempfile.gettempdir())
+        for left in place.glob(f"{_TEMPORARY}{'[a-z0-9_]' * 8}"):
+            with suppress(OSError, CauserieError):
+                if _is_ours(left) and _entries(left):
+                    cls(left).take(0).close(keep=False)
+                elif _is_ours(left):  # if it is just being made, it is made again
+                    left.rmdir()
+        for left in place.glob(f".{_TEMPORARY}*{_OLD}"):
+            if _is_ours(left):
+                shutil.rmtree(left, ignore_errors=True)
+        return cls(Path(tempfile.mkdtemp(prefix=_TEMPORARY)))
+
+    @property
+    def size(self) -> int:
+        """Bytes of rows that count."""
+        return self._sizes[ROWS]
+
+    def take(self, wait: float = WAIT) -> Journal:
+        """Make the folder one's own, or raise `CauserieError`."""
+        name = self.folder.name.removesuffix(_PARTIAL)
+        while not self._lock.is_locked:
+            if any(path.is_symlink() for path in (self.folder, *_entries(self.folder))):
+                raise CauserieError(
+                    f"{self.folder} is a link, or has one in it, which no run makes: remove it"
+                )
+            try:
+                self.folder.mkdir(0o700, parents=True, exist_ok=True)
+                self._lock.acquire(timeout=wait)
+            except Timeout as error:
+                raise CauserieError(
+                    f"another run is writing {name}: wait for it, or choose another --out"
+                ) from error
+            except FileNotFoundError:
+                continue  # the run that had it has just removed it
+            except OSError as error:
+                raise CauserieError(
+                    f"{self.folder.parent} cannot be written to ({error.strerror}): "
+                    "choose another --out"
+                ) from error
+        return self
+
+    def open(self, fingerprint: Any) -> None:
+        """Take the folder for oneself and see what is in it."""
+        self.take()
+        self._fingerprint = json.loads(json.dumps(fingerprint))
+        try:
+            checkpoint = json.loads(self._checkpoint.read_text(encoding="utf-8"))
+            sizes = {name: int(checkpoint["sizes"][name]) for name in self._sizes}
+            # rows may be missing if the folder was being removed when the run died
+            whole = all((self.folder / n).stat().st_size >= size for n, size in sizes.items())
+            if whole and checkpoint["fingerprint"] == self._fingerprint:
+                self.state, self._sizes = checkpoint["state"], sizes
+            else:
+                self.others = True
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+
+    def forget(self) -> None:
+        """Let nothing that is there count any more."""
+        self.state, self._sizes = None, dict.fromkeys(self._sizes, 0)
+
+    def begin(self) -> None:
+        """Cut off whatever does not count."""
+        self.others = False
+        if self.state is None:  # first: with it, other rows might be taken for those of its run
+            self._checkpoint.unlink(missing_ok=True)
+        for name, size in self._sizes.items():
+            with self._guarded(), open(self.folder / name, "ab") as file:
+                file.truncate(size)
+
+    def append(self, lines: Mapping[str, Iterable[Mapping[str, Any]]], state: Any) -> None:
+        """Add lines to the files and remember the state after them, all or nothing."""
+        sizes = dict(self._sizes)
+        for name, rows in lines.items():
+            data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+            self._write(self.folder / name, "ab", data)
+            sizes[name] += len(data)
+        checkpoint = {"fingerprint": self._fingerprint, "sizes": sizes, "state": state}
+        temporary = self._checkpoint.with_suffix(".tmp")
+        self._write(temporary, "wb", json.dumps(checkpoint).encode())
+        os.replace(temporary, self._checkpoint)
+        self._sizes = sizes  # only now is anything kept
+
+    def read(self, name: str) -> Iterator[dict[str, Any]]:
+        """The lines of a file."""
+        with open(self.folder / name, encoding="utf-8") as file:
+            for line in file:
+                yield json.loads(line)
+
+    def close(self, keep: bool) -> None:
+        """Let go of the folder; with `keep`, what is in it stays for a later run."""
+        if not self._lock.is_locked:
+            with suppress(OSError):  # somebody else has it, or it is empty
+                self.folder.rmdir()
+            return
+        if keep and (self.size or self.others):
+            self._lock.release()
+            return
+        name = self.folder.name.removeprefix(".")
+        gone = self.folder.with_name(f".{name}.{secrets.token_hex(4)}{_OLD}")
+        self.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        self._lock.release()
+
+    def _write(self, path: Path, mode: str, data: bytes) -> None:
+        with self._guarded(), open(path, mode) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CauserieError(
+                f"{self.folder.parent} cannot take more rows ({error.strerror}): make room there, "
+                "or choose another place"
+            ) from error
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:  # it is not there, or `take` says what is wrong with it
+        return []
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether this user made the folder, in a place where everybody may make some."""
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and (os.name != "posix" or status.st_uid == os.getuid())
+
+
+def _literal(name: str) -> str:
+    return re.sub(r"[*?[]", r"[\g<0>]", name)
