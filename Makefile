@@ -1,5 +1,6 @@
 # make demo   set up, score the sample conversations, write demo/report.html
 # make test   set up, lint, run every test
+# make torture   kills, fuzz, tampering, changing inputs and full disks, counted (15 minutes)
 # make bench DATA=folder   every metric on the default judged and adversarial sets; fills
 #                          docs/results.md and docs/results.html
 # make density DATA=folder, make causalscore DATA=folder, make grade DATA=folder,
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test lint bench density causalscore grade followups ratings bench-engines clean
+.PHONY: demo test torture lint bench density causalscore grade followups ratings bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -22,6 +23,10 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+torture: $(STAMP)
+	$(BIN)/causerie models pull
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/torture.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ class Amounts:
 
     @classmethod
     def few(cls) -> Amounts:
-        return cls(kills=4, encoder_kills=2, records=400, files=60, tamperings=40)
+        return cls(kills=3, encoder_kills=1, records=300, files=60, tamperings=30)
 
 
 def sentence(rng: random.Random) -> str:

@@ -59,8 +59,9 @@ class CausalScore(MeanMetric):
     ) -> list[Scores]:
         def judge(scored: list[Exchange]) -> list[Score]:
             artifact, _ = self.restored(engines)
+            table = f"turn.{self._table}"
             found = zip(self.graphs(scored, engines), scored, strict=True)
-            return [self._score(graph, e, artifact, explain) for graph, e in found]
+            return [self._score(graph, e, artifact, table, explain) for graph, e in found]
 
         return with_context(exchanges, judge)
 
@@ -71,13 +72,13 @@ class CausalScore(MeanMetric):
         return found
 
     def _score(
-        self, graph: CausalGraph, exchange: Exchange, artifact: Artifact, explain: bool
+        self, graph: CausalGraph, exchange: Exchange, artifact: Artifact, table: str, explain: bool
     ) -> Score:
         if not all(map(math.isfinite, (*graph.unconditional, *graph.conditional.values()))):
             return Score.unscored("the classifiers give no number")
         value = SCORES[self.score](graph)
         explanation = explain_graph(graph, exchange.turn) if explain else None
-        return calibrated_score(artifact, value, f"turn.{self._table}", explanation)
+        return calibrated_score(artifact, value, table, explanation)
 
     @property
     def _table(self) -> str:
