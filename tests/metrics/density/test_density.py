@@ -350,6 +350,29 @@ def test_training_goes_on_from_an_artifact(
         go_on("other", replace(config, pooling="first", width=8))
 
 
+def test_cross_starts_from_the_encoder_of_towers(
+    engines: Engines, tmp_path: Path, tiny_bert: Path
+) -> None:
+    """Only the encoder: what compares the vectors is another network."""
+    data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
+    said: list[str] = []
+
+    def train(name: str, config: DensityConfig, start: Start | None = None) -> Artifact:
+        run = TrainingRun(
+            config=config, data=(data,), valid=(), folder=tmp_path / name, start=start,
+            watch=lambda progress: said.append(progress.note or ""),
+        )  # fmt: skip
+        return Density.train(engines, run)[0]
+
+    towers = train("towers", replace(TOWERS, tuning="full", rank=16, epochs=1))
+    towers.save(tmp_path / "start")
+    still = replace(CROSS, tuning="full", epochs=0.1, learning_rate=1e-9)
+    cross = train("cross", still, Start.load(str(tmp_path / "start")))
+    for name, weight in towers.part("encoder").items():
+        torch.testing.assert_close(cross.part("encoder")[name], weight, rtol=1e-2, atol=1e-4)
+    assert "--init is not of interaction=cross: only its encoder is used" in said
+
+
 def test_with_response_keeps_the_context(held_out: Corpus) -> None:
     exchange = max(held_out.exchanges, key=lambda e: e.turn)
     other = exchange.with_response("Something else.")
@@ -441,6 +464,10 @@ def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: 
         (["--set", "interaction=none"], "interaction is cross or towers or cosine"),
         (["--set", "history=16"], "width is above history (16), not 16"),
         (["--set", "interaction=cosine"], "a cosine has no features to contrast"),
+        (
+            ["--set", "interaction=cosine", "--set", "contrastive=0", "--set", "said=true"],
+            "the cosine of a turn with itself is always 1: set said=false",
+        ),
         (["--set", "attacks=5"], "attacks from 0 to 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),

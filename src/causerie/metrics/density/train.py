@@ -47,9 +47,14 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
     config: DensityConfig = run.config
     data, valid = run.corpora()
     torch.manual_seed(config.seed)
-    encoder = starting_encoder(engines, run, NAME, HEAD)
+    start = run.own_start(NAME)
+    other_head = start and start.options["interaction"] != config.interaction
+    if other_head:
+        run.say(f"--init is not of interaction={config.interaction}: only its encoder is used")
+    encoder = starting_encoder(engines, run, NAME, () if other_head else HEAD)
     extractor = EXTRACTORS[config.interaction](encoder, config)
-    load_heads(run, NAME, {"head": extractor.head})
+    if not other_head:
+        load_heads(run, NAME, {"head": extractor.head})
     items = corpus_items(valid, VALIDATION_EXCHANGES, config.seed)
     task = SELECTIONS[config.interaction](extractor, config, data, items)
     progress = run.fit(
