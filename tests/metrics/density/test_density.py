@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,9 @@ CROSS = DensityConfig(
     pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=1, learning_rate=2e-3,
     warmup_steps=10, validate_every=30, contrastive=0.2,
 )  # fmt: skip
-CONFIGS = {"towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
+VIEWS = replace(TOWERS, interaction="views", said=True, unit=True, contrastive=0.3)
+WEIGHT = "encoder.layer.0.attention.self.query.weight"
+CONFIGS = {"views": VIEWS, "towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
 
 
 @pytest.fixture(scope="module")
@@ -373,6 +375,26 @@ def test_cross_starts_from_the_encoder_of_towers(
     assert "--init is not of interaction=cross: only its encoder is used" in said
 
 
+@pytest.mark.parametrize("tuning", ["full", "adapter"])
+def test_the_encoder_is_averaged_with_the_untuned_one(
+    engines: Engines, tmp_path: Path, tuning: str
+) -> None:
+    """A finished training is averaged anew with other shares, without another step."""
+    options = {"tuning": tuning, "epochs": 1.0, "stock": 0.0, "seed": 3}
+    vectors = []
+    data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
+    for share in (0.0, 0.25):
+        config = DensityConfig(**{**asdict(VIEWS), **options, "stock": share})
+        run = TrainingRun(config, (data,), (), tmp_path / "run", resume=True)
+        artifact, _ = Density.train(engines, run)
+        encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
+        vectors.append(encoder.model.get_parameter(WEIGHT).detach())
+    tuned, averaged = vectors
+    stock = engines.new_encoder().model.get_parameter(WEIGHT).detach()
+    assert (tuned - stock).abs().max() > 1e-3
+    torch.testing.assert_close(averaged, 0.75 * tuned + 0.25 * stock, rtol=1e-2, atol=2e-4)
+
+
 def test_with_response_keeps_the_context(held_out: Corpus) -> None:
     exchange = max(held_out.exchanges, key=lambda e: e.turn)
     other = exchange.with_response("Something else.")
@@ -461,14 +483,14 @@ def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: 
         (["--set", "gaussian=all"], "gaussian is a whole number or null"),
         (["--set", "batch=0"], "batch is at least 2, not 0"),
         (["--set", "pooling=max"], "pooling is mean or first"),
-        (["--set", "interaction=none"], "interaction is cross or towers or cosine"),
+        (["--set", "interaction=none"], "interaction is cross or towers or views or cosine"),
         (["--set", "history=16"], "width is above history (16), not 16"),
         (["--set", "interaction=cosine"], "a cosine has no features to contrast"),
         (
             ["--set", "interaction=cosine", "--set", "contrastive=0", "--set", "said=true"],
             "the cosine of a turn with itself is always 1: set said=false",
         ),
-        (["--set", "attacks=5"], "attacks from 0 to 1"),
+        (["--set", "attacks=5"], "attacks from 0 to 1, stock below 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],

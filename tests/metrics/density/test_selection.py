@@ -46,9 +46,13 @@ def task(tiny_bert: Path, **settings: object) -> tuple[Selection, Extractor]:
     return made, extractor
 
 
-@pytest.mark.parametrize("tuning", ["frozen", "adapter"])
-def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tuning: str) -> None:
-    made, extractor = task(tiny_bert, interaction="towers", tuning=tuning, exchanges=9)
+@pytest.mark.parametrize(
+    ("interaction", "tuning"), [("towers", "frozen"), ("towers", "adapter"), ("views", "frozen")]
+)
+def test_towers_compare_every_context_with_every_response(
+    tiny_bert: Path, interaction: str, tuning: str
+) -> None:
+    made, extractor = task(tiny_bert, interaction=interaction, tuning=tuning, exchanges=9)
     with torch.no_grad():
         found = made.candidates(ROWS, random.Random(4))  # type: ignore[attr-defined]
     exchanges = [e for d in DIALOGUES for e in d.exchanges()]
@@ -163,6 +167,25 @@ def test_towers_begin_as_the_similarity_of_recent_turns(tiny_bert: Path) -> None
     np.testing.assert_allclose(features[:, -2:], expected, rtol=1e-4, atol=1e-5)
     weights = extractor.head.classifier.weight[0, -2:].tolist()
     assert weights == pytest.approx([5 / 1.75, 5 * 0.75 / 1.75])
+
+
+def test_views_begin_as_the_similarity_of_recent_turns_and_against_echoes(tiny_bert: Path) -> None:
+    _, extractor = task(tiny_bert, interaction="views", tuning="frozen", history=2)
+    exchange = DIALOGUES[0].exchanges()[2]
+    vectors = extractor.encoder.encode([((turn.text,),) for turn in DIALOGUES[0].turns], "mean")
+    _, second, last, response = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    head = extractor.head
+    head.out.weight.data.zero_()
+    head.out.bias.data.zero_()
+
+    def first(answer: np.ndarray) -> float:
+        cosines = np.array([last @ answer, second @ answer])
+        return 5 * cosines @ [1, 0.75] / 1.75 - 10 * max(cosines.max(), 0) ** 8
+
+    echo = exchange.with_response(exchange.last(1)[0].text)
+    found = extractor.features([exchange, echo])[:, 0]
+    np.testing.assert_allclose(found, [first(response), first(last)], rtol=1e-4, atol=1e-5)
+    assert head.classifier.weight[0, 0] == 5
 
 
 def test_cross_puts_the_true_response_first(tiny_bert: Path) -> None:

@@ -13,7 +13,7 @@ from causerie.dialogue import Exchange
 from causerie.engines.shapes import rowwise
 from causerie.engines.texts import Texts
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
+from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead, ViewsHead
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -81,7 +81,8 @@ class Towers(Extractor):
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
         self.history = config.history
-        head = {"towers": TowersHead, "cosine": CosineHead}[config.interaction]
+        heads = {"towers": TowersHead, "views": ViewsHead, "cosine": CosineHead}
+        head = heads[config.interaction]
         made = head(encoder.dimension, config.width, config.history)
         self.head = made.to(encoder.device).eval()
 
@@ -104,7 +105,12 @@ class Towers(Extractor):
         return features
 
 
-EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers, "cosine": Towers}
+EXTRACTORS: dict[str, type[Extractor]] = {
+    "cross": Cross,
+    "towers": Towers,
+    "views": Towers,
+    "cosine": Towers,
+}
 
 
 def restore(engines: Engines, artifact: Artifact) -> Extractor:

@@ -189,5 +189,6 @@ def _diagonal_first(table: Tensor) -> Tensor:
 SELECTIONS: dict[str, type[Selection]] = {
     "cross": CrossSelection,
     "towers": TowersSelection,
+    "views": TowersSelection,
     "cosine": TowersSelection,
 }

@@ -19,7 +19,7 @@ from causerie.metrics.trained import calibration, quantiles_of
 from causerie.models.artifact import Artifact
 from causerie.stats import ranking_estimates
 from causerie.training.corpus import Corpus, sample
-from causerie.training.encoders import load_heads, starting_encoder
+from causerie.training.encoders import averaged_with_stock, load_heads, starting_encoder
 from causerie.training.negatives import ATTACKS, clusters_of, corpus_items
 from causerie.training.trainable import Trained, TrainingRun
 
@@ -61,9 +61,11 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
         task,
         config.loop(len(task.batches)),
         {"data": data.sha256, "valid": valid.sha256, "backbone": encoder.sha256},
+        later=("stock", "unit", "gaussian"),
     )
+    share = config.stock if config.learns_encoder else 0.0
     weights = {
-        "encoder": config.encoder_tuning.weights(encoder.model),
+        "encoder": averaged_with_stock(engines, config.encoder_tuning, encoder, share),
         "head": extractor.head.state_dict(),
     }
     selector = run.artifact(NAME, encoder, config, weights)
