@@ -25,6 +25,7 @@ from causerie.metrics.density import Density, HumanDensity
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
+from causerie.metrics.density.train import measure
 from causerie.metrics.trained import calibrated_score
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import rank_of_true
@@ -139,6 +140,24 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.1
 
 
+def test_the_verdict_is_against_the_untrained_cosine(
+    metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
+) -> None:
+    items = ranking_items(held_out.exchanges, 0)
+    results = measure(human.extractor, human.gaussian, engines.encoder, items, 0)
+    cosine = load_metric("cosine")
+    baseline = [[row[0].value for row in cosine.score_exchanges(i, engines)] for i in items]
+    ours = [values(metric, item, engines) for item in items]
+    shares = [(rank_of_true(scores) == 1).mean() for scores in (ours, baseline)]
+    assert results["R@1 of 16 by density"].startswith(f"{shares[0]:.4f} [")
+    assert results["R@1 of 16 by the untrained cosine"].startswith(f"{shares[1]:.4f} [")
+    word, gain = results["verdict"].removeprefix("density ").split(" the untrained cosine: R@1 ")
+    low, high = map(float, gain.split("[")[1].strip("]").split(","))
+    assert float(gain.split()[0]) == pytest.approx(shares[0] - shares[1], abs=6e-4)
+    expected = {(True, True): "better than", (False, False): "worse than"}
+    assert word == expected.get((low > 0, high > 0), "cannot be told apart from")
+
+
 def test_scores_are_the_formula(
     metric: Density,
     human: HumanDensity,
@@ -246,7 +265,10 @@ def test_saved_and_loaded_scores_the_same(
     assert loaded.signature(fresh) == metric.signature(engines)
     assert artifact.sha256[:12] in metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()
-    for expected in ("train.jsonl", "public domain", "causerie train density", "R@1 of 16"):
+    for expected in (
+        "train.jsonl", "public domain", "causerie train density", "R@1 of 16", "by density",
+        "the untrained cosine: R@1 ", "true above the last turn",
+    ):  # fmt: skip
         assert expected in card
 
 

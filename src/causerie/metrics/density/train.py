@@ -15,9 +15,10 @@ from causerie.metrics.density.config import HEAD, DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
+from causerie.metrics.similarity import cosine
 from causerie.metrics.trained import calibration, quantiles_of
 from causerie.models.artifact import Artifact
-from causerie.stats import ranking_estimates
+from causerie.stats import ClusteredRatio, rank_of_true, ranking_estimates
 from causerie.training.corpus import Corpus, sample
 from causerie.training.encoders import averaged_with_stock, load_heads, starting_encoder
 from causerie.training.negatives import ATTACKS, clusters_of, corpus_items
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
+    from causerie.engines.encoder import Encoder
 
 NAME = "density"
 VALIDATION_EXCHANGES = 1000
@@ -83,7 +85,7 @@ def complete(
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
     run.say("measuring on validation data")
-    results = measure(extractor, gaussian, items, config.seed)
+    results = measure(extractor, gaussian, engines.encoder, items, config.seed)
     facts = {
         "steps": steps,
         "seed": config.seed,
@@ -149,25 +151,44 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
 
 
 def measure(
-    extractor: Extractor, gaussian: Gaussian, items: Sequence[Sequence[Exchange]], seed: int
+    extractor: Extractor,
+    gaussian: Gaussian,
+    untrained: Encoder,
+    items: Sequence[Sequence[Exchange]],
+    seed: int,
 ) -> dict[str, Any]:
-    """R@1 and MRR, and how often a corrupted response scores below the true one."""
-    ranking = ranking_estimates(extractor.selection(items), clusters_of(item[0] for item in items))
+    """R@1 and MRR beside the untrained cosine's, and how often a corrupted response loses."""
+    candidates = [exchange for item in items for exchange in item]
+    scores = distances(gaussian, extractor, extractor.features(candidates))
+    scores["cosine"] = untrained_cosines(untrained, candidates)
+    ends = np.cumsum([len(item) for item in items])[:-1]
+    clusters = clusters_of(item[0] for item in items)
+    found = {name: ranking_estimates(np.split(own, ends), clusters) for name, own in scores.items()}
     count = max(map(len, items))
     results: dict[str, Any] = {
-        f"R@1 of {count}": ranking.recall.text(4),
-        f"MRR of {count}": ranking.mrr.text(4),
+        f"R@1 of {count}": found["classifier"].recall.text(4),
+        f"MRR of {count}": found["classifier"].mrr.text(4),
+        f"R@1 of {count} by density": found["mahalanobis"].recall.text(4),
+        f"R@1 of {count} by the untrained cosine": found["cosine"].recall.text(4),
+        "verdict": _verdict(
+            *(np.split(scores[d], ends) for d in ("mahalanobis", "cosine")), clusters
+        ),
     }
     rng = random.Random(seed)
     pairs = [(true, other.response.text) for true, other, *_ in items]
-    corrupted = {"random": [(e, e.with_response(other)) for e, other in pairs]}
+    made = {
+        "random": [(e, other) for e, other in pairs],
+        "the last turn": [(e, e.last(1)[0].text) for e, _ in pairs],
+    }
     for name, attack in ATTACKS.items():
-        made = [(e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs]
-        # some responses have nothing that the attack could change
-        corrupted[name] = [
-            (e, e.with_response(text)) for e, text in made if text not in ("", e.response.text)
+        made[name] = [
+            (e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs
         ]
-    for name, both in corrupted.items():
+    for name, responses in made.items():
+        # some responses have nothing that the attack could change
+        both = [
+            (e, e.with_response(text)) for e, text in responses if text not in ("", e.response.text)
+        ]
         if not both:
             continue
         true, false = (
@@ -182,6 +203,27 @@ def measure(
         key = f"true above {name} (n={len(both):,}): density / classifier"
         results[key] = " / ".join(shares)
     return results
+
+
+def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
+    """The similarity of each response with the two turns before it: what costs no training."""
+    contexts = [(tuple(turn.text for turn in exchange.last(2)),) for exchange in exchanges]
+    responses = [((exchange.response.text,),) for exchange in exchanges]
+    vectors = encoder.encode([*contexts, *responses])
+    pairs = zip(vectors, vectors[len(exchanges) :], strict=False)
+    return np.array([cosine(context, response) for context, response in pairs])
+
+
+def _verdict(
+    ours: Sequence[NDArray[Any]], theirs: Sequence[NDArray[Any]], clusters: Sequence[int]
+) -> str:
+    """Whether the density finds the true response more often than the untrained cosine."""
+    found = [ClusteredRatio.of(rank_of_true(scores) == 1, clusters) for scores in (ours, theirs)]
+    gain = found[0].estimate(found[1])
+    better = (gain.low or 0) > 0
+    worse = (gain.high or 0) < 0
+    word = "better than" if better else "worse than" if worse else "cannot be told apart from"
+    return f"density {word} the untrained cosine: R@1 {gain.text(3, signed=True)}"
 
 
 def _features(extractor: Extractor, exchanges: Sequence[Exchange]) -> Iterator[NDArray[Any]]:
