@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 CHUNK = 1024
 """Exchanges that a head takes at a time."""
+
+
+HEADS: dict[str, Callable[[int, int, int], PairHead]] = {
+    "towers": TowersHead,
+    "views": ViewsHead,
+    "cosine": CosineHead,
+}
+"""What compares turns that are encoded each by itself."""
 
 
 class Extractor(ABC):
@@ -81,9 +89,7 @@ class Towers(Extractor):
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
         self.history = config.history
-        heads = {"towers": TowersHead, "views": ViewsHead, "cosine": CosineHead}
-        head = heads[config.interaction]
-        made = head(encoder.dimension, config.width, config.history)
+        made = HEADS[config.interaction](encoder.dimension, config.width, config.history)
         self.head = made.to(encoder.device).eval()
 
     def features(self, exchanges: Sequence[Exchange]) -> Floats:

@@ -156,12 +156,14 @@ class ViewsHead(PairHead):
         views = zip(_views(self.turn(turns)), _views(self.response(responses)), strict=True)
         repeated = alike.clamp_min(0).amax(-1, keepdim=True) ** REPETITION
         seen = torch.cat([alike, *(cosines(a, b) for a, b in views), repeated], dim=-1)
-        return self.out(functional.gelu(self.hidden(SHARPNESS * seen))) + self.direct(seen)
+        hidden = functional.gelu(self.hidden(SHARPNESS * seen))
+        features: Tensor = self.out(hidden) + self.direct(seen)
+        return features
 
 
 def _views(projected: Tensor) -> tuple[Tensor, ...]:
     """Unit vectors in each of the small spaces."""
-    parts = projected.unflatten(-1, (VIEWS, VIEW_WIDTH))
+    parts = projected.view(*projected.shape[:-1], VIEWS, VIEW_WIDTH)
     return functional.normalize(parts, dim=-1).unbind(-2)
 
 

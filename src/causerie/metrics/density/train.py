@@ -163,16 +163,15 @@ def measure(
     scores["cosine"] = untrained_cosines(untrained, candidates)
     ends = np.cumsum([len(item) for item in items])[:-1]
     clusters = clusters_of(item[0] for item in items)
-    found = {name: ranking_estimates(np.split(own, ends), clusters) for name, own in scores.items()}
+    split = {name: np.split(own, ends) for name, own in scores.items()}
+    found = {name: ranking_estimates(own, clusters) for name, own in split.items()}
     count = max(map(len, items))
     results: dict[str, Any] = {
         f"R@1 of {count}": found["classifier"].recall.text(4),
         f"MRR of {count}": found["classifier"].mrr.text(4),
         f"R@1 of {count} by density": found["mahalanobis"].recall.text(4),
         f"R@1 of {count} by the untrained cosine": found["cosine"].recall.text(4),
-        "verdict": _verdict(
-            *(np.split(scores[d], ends) for d in ("mahalanobis", "cosine")), clusters
-        ),
+        "verdict": _verdict(split["mahalanobis"], split["cosine"], clusters),
     }
     rng = random.Random(seed)
     pairs = [(true, other.response.text) for true, other, *_ in items]
