@@ -25,7 +25,7 @@ from causerie.metrics.density import Density, HumanDensity
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.density.train import measure
+from causerie.metrics.density.train import fit_gaussian, measure
 from causerie.metrics.trained import calibrated_score
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import rank_of_true
@@ -174,6 +174,21 @@ def test_scores_are_the_formula(
     inverse = white @ white.T
     naive = [-math.sqrt((x - mean) @ inverse @ (x - mean)) for x in h]
     np.testing.assert_allclose(values(metric, exchanges, engines), naive, rtol=1e-4)
+
+
+def test_the_gaussian_is_of_all_training_exchanges(
+    training: Path, artifact: Artifact, human: HumanDensity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are encoded at a time."""
+    exchanges = Corpus.read([training / "train.jsonl"]).without(
+        Corpus.read([training / "valid.jsonl"])
+    )
+    features = human.extractor.seen(human.extractor.features(exchanges.exchanges))
+    mean = features.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(artifact.statistics["mean"].numpy(), mean, rtol=1e-3, atol=1e-4)
+    monkeypatch.setattr("causerie.metrics.density.train.CHUNK", 7)
+    streamed = fit_gaussian(human.extractor, exchanges.exchanges)
+    np.testing.assert_allclose(streamed.mean, mean, rtol=1e-3, atol=1e-4)
 
 
 def test_options(
