@@ -276,7 +276,8 @@ def test_saved_and_loaded_scores_the_same(
     assert isinstance(loaded, Density)
     ours = values(metric, held_out.exchanges, engines)
     theirs = values(loaded, held_out.exchanges, fresh)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    # remembered vectors are of other batches, and whitening makes rounding larger
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
     assert loaded.signature(fresh) == metric.signature(engines)
     assert artifact.sha256[:12] in metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()

@@ -158,50 +158,47 @@ def measure(
     seed: int,
 ) -> dict[str, Any]:
     """R@1 and MRR beside the untrained cosine's, and how often a corrupted response loses."""
-    candidates = [exchange for item in items for exchange in item]
-    scores = distances(gaussian, extractor, extractor.features(candidates))
-    scores["cosine"] = untrained_cosines(untrained, candidates)
-    ends = np.cumsum([len(item) for item in items])[:-1]
+    rng = random.Random(seed)
+    exchanges: list[Exchange] = []  # those with one context together: its turns are encoded once
+    rows: list[slice] = []
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for item in items:
+        true = len(exchanges)
+        exchanges += item
+        rows.append(slice(true, len(exchanges)))
+        pairs.setdefault("random", []).append((true, true + 1))
+        for name, text in _corrupted(item[0], item[1].response.text, rng).items():
+            pairs.setdefault(name, []).append((true, len(exchanges)))
+            exchanges.append(item[0].with_response(text))
+    scores = distances(gaussian, extractor, extractor.features(exchanges))
     clusters = clusters_of(item[0] for item in items)
-    split = {name: np.split(own, ends) for name, own in scores.items()}
-    found = {name: ranking_estimates(own, clusters) for name, own in split.items()}
+    ranked = {name: [own[row] for row in rows] for name, own in scores.items()}
+    ranked["cosine"] = [untrained_cosines(untrained, exchanges[row]) for row in rows]
+    found = {name: ranking_estimates(own, clusters) for name, own in ranked.items()}
     count = max(map(len, items))
     results: dict[str, Any] = {
         f"R@1 of {count}": found["classifier"].recall.text(4),
         f"MRR of {count}": found["classifier"].mrr.text(4),
         f"R@1 of {count} by density": found["mahalanobis"].recall.text(4),
         f"R@1 of {count} by the untrained cosine": found["cosine"].recall.text(4),
-        "verdict": _verdict(split["mahalanobis"], split["cosine"], clusters),
+        "verdict": _verdict(ranked["mahalanobis"], ranked["cosine"], clusters),
     }
-    rng = random.Random(seed)
-    pairs = [(true, other.response.text) for true, other, *_ in items]
-    made = {
-        "random": [(e, other) for e, other in pairs],
-        "the last turn": [(e, e.last(1)[0].text) for e, _ in pairs],
-    }
-    for name, attack in ATTACKS.items():
-        made[name] = [
-            (e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs
-        ]
-    for name, responses in made.items():
-        # some responses have nothing that the attack could change
-        both = [
-            (e, e.with_response(text)) for e, text in responses if text not in ("", e.response.text)
-        ]
-        if not both:
-            continue
-        true, false = (
-            distances(gaussian, extractor, features)
-            for features in map(extractor.features, zip(*both, strict=True))
-        )
-        clusters = clusters_of(exchange for exchange, _ in both)
+    for name, places in pairs.items():
+        both = np.array(places)
+        clusters = clusters_of(exchanges[true] for true, _ in places)
         shares = [
-            ranking_estimates(list(zip(true[d], false[d], strict=True)), clusters).above.text(3)
+            ranking_estimates(scores[d][both], clusters).above.text(3)
             for d in ("mahalanobis", "classifier")
         ]
-        key = f"true above {name} (n={len(both):,}): density / classifier"
-        results[key] = " / ".join(shares)
+        results[f"true above {name} (n={len(both):,}): density / classifier"] = " / ".join(shares)
     return results
+
+
+def _corrupted(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
+    """By name, false responses; some responses have nothing that an attack could change."""
+    response, last = exchange.response.text, exchange.last(1)[0].text
+    made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
+    return {n: t for n, t in {"the last turn": last, **made}.items() if t not in ("", response)}
 
 
 def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
