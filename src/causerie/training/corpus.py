@@ -253,19 +253,23 @@ class EpochBatches(Generic[Thing]):
         return self._epoch[1][place * self._size : (place + 1) * self._size]
 
 
-class Batches:
-    """Batches of distinct dialogues, each of one source; every epoch in an order of its own."""
+class Batches(Generic[Thing]):
+    """Batches of about `size` things of one source; an epoch has each of them exactly once.
 
-    def __init__(self, corpus: Corpus, size: int, seed: int) -> None:
-        self._corpus, self._size, self._seed = corpus, size, seed
+    Every epoch has an order of its own. What does not fill a batch is spread over the others of
+    its source.
+    """
+
+    def __init__(self, sources: Sequence[Sequence[Thing]], size: int, seed: int) -> None:
+        self._sources, self._size, self._seed = sources, size, seed
         self._epoch: int | None = None
-        self._batches: list[list[Dialogue]] = []
+        self._batches: list[list[Thing]] = []
 
     def __len__(self) -> int:
         """Batches in an epoch."""
-        return sum(max(1, len(source) // self._size) for source in self._corpus.sources)
+        return sum(map(self._count, self._sources))
 
-    def __getitem__(self, index: int) -> list[Dialogue]:
+    def __getitem__(self, index: int) -> list[Thing]:
         """Batch number `index`, counted on through the epochs."""
         epoch, place = divmod(index, len(self))
         if epoch != self._epoch:
@@ -273,11 +277,13 @@ class Batches:
             self._batches = self._shuffled(random.Random(f"{self._seed}/{epoch}"))
         return self._batches[place]
 
-    def _shuffled(self, rng: random.Random) -> list[list[Dialogue]]:
+    def _count(self, source: Sequence[Thing]) -> int:
+        return max(1, len(source) // self._size)
+
+    def _shuffled(self, rng: random.Random) -> list[list[Thing]]:
         batches = []
-        for source in self._corpus.sources:
-            order = rng.sample(source, len(source))
-            last = max(1, len(order) // self._size)
-            batches += [order[i * self._size : (i + 1) * self._size] for i in range(last)]
+        for source in self._sources:
+            order, count = rng.sample(source, len(source)), self._count(source)
+            batches += [order[place::count] for place in range(count)]
         rng.shuffle(batches)
         return batches

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from causerie.engines.encoder import Encoder, EncoderInput, pool
+from causerie.engines.tuning import Tuning
 from causerie.errors import CauserieError
 from causerie.models import Pooling
 from causerie.models.artifact import Artifact, damaged
@@ -50,6 +51,24 @@ def starting_encoder(
     if not config.learns_encoder:
         encoder.model.eval()
     return encoder
+
+
+def averaged_with_stock(
+    engines: Engines, tuning: Tuning, encoder: Encoder, share: float
+) -> dict[str, Tensor]:
+    """The trained weights of an encoder, averaged with those that it has untuned.
+
+    Narrow training forgets, and an average often keeps what both know. Untuned, an adapter adds
+    nothing: of its two factors only the second becomes smaller.
+    """
+    weights = tuning.weights(encoder.model)
+    if not share:
+        return weights
+    stock = tuning.weights(tuning.prepare(engines.new_encoder().model))
+    return {
+        name: weight if "lora_A" in name else torch.lerp(weight, stock[name], share)
+        for name, weight in weights.items()
+    }
 
 
 def load_heads(run: TrainingRun, metric: str, heads: Mapping[str, nn.Module]) -> None:

@@ -82,7 +82,7 @@ class LanguageModelling(Task):
         self.longest = min(config.longest, backbone.window)
         self.module = config.tuning.prepare(backbone.model)
         self.format = self.engine().format
-        self.batches = Batches(train, config.batch, config.seed)
+        self.batches = Batches(train.sources, config.batch, config.seed)
         self.dialogues = sample(valid.dialogues, VALIDATED, config.seed)
         self.reactions = sample(reactions(valid, config.seed), VALIDATED, config.seed)
 

@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from causerie.metrics.density import Density, HumanDensity
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
+from causerie.metrics.density.train import fit_gaussian, measure
 from causerie.metrics.trained import calibrated_score
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import rank_of_true
@@ -46,7 +47,9 @@ CROSS = DensityConfig(
     pooling="mean", negatives=7, attacks=0.5, batch=16, epochs=1, learning_rate=2e-3,
     warmup_steps=10, validate_every=30, contrastive=0.2,
 )  # fmt: skip
-CONFIGS = {"towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
+VIEWS = replace(TOWERS, interaction="views", unit=True, contrastive=0.3)
+WEIGHT = "encoder.layer.0.attention.self.query.weight"
+CONFIGS = {"views": VIEWS, "towers": TOWERS, "unit": UNIT, "cosine": COSINE, "cross": CROSS}
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,7 @@ def test_learns_to_rank(
     items = ranking_items(held_out.exchanges, 0)
     ranks = rank_of_true(human.extractor.selection(items))
     config = DensityConfig(**metric.info.options)
+    torch.manual_seed(0)
     untrained = EXTRACTORS[config.interaction](engines.new_encoder(), config)
     before = rank_of_true(untrained.selection(items))
     assert (ranks == 1).mean() > (before == 1).mean() + 0.1
@@ -137,6 +141,24 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.1
 
 
+def test_the_verdict_is_against_the_untrained_cosine(
+    metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
+) -> None:
+    items = ranking_items(held_out.exchanges, 0)
+    results = measure(human.extractor, human.gaussian, engines.encoder, items, 0)
+    cosine = load_metric("cosine")
+    baseline = [[row[0].value for row in cosine.score_exchanges(i, engines)] for i in items]
+    ours = [values(metric, item, engines) for item in items]
+    shares = [(rank_of_true(scores) == 1).mean() for scores in (ours, baseline)]
+    assert results["R@1 of 16 by density"].startswith(f"{shares[0]:.4f} [")
+    assert results["R@1 of 16 by the untrained cosine"].startswith(f"{shares[1]:.4f} [")
+    word, gain = results["verdict"].removeprefix("density ").split(" the untrained cosine: R@1 ")
+    low, high = map(float, gain.split("[")[1].strip("]").split(","))
+    assert float(gain.split()[0]) == pytest.approx(shares[0] - shares[1], abs=6e-4)
+    expected = {(True, True): "better than", (False, False): "worse than"}
+    assert word == expected.get((low > 0, high > 0), "cannot be told apart from")
+
+
 def test_scores_are_the_formula(
     metric: Density,
     human: HumanDensity,
@@ -153,6 +175,21 @@ def test_scores_are_the_formula(
     inverse = white @ white.T
     naive = [-math.sqrt((x - mean) @ inverse @ (x - mean)) for x in h]
     np.testing.assert_allclose(values(metric, exchanges, engines), naive, rtol=1e-4)
+
+
+def test_the_gaussian_is_of_all_training_exchanges(
+    training: Path, artifact: Artifact, human: HumanDensity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are encoded at a time."""
+    exchanges = Corpus.read([training / "train.jsonl"]).without(
+        Corpus.read([training / "valid.jsonl"])
+    )
+    features = human.extractor.seen(human.extractor.features(exchanges.exchanges))
+    mean = features.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(artifact.statistics["mean"].numpy(), mean, rtol=1e-3, atol=1e-4)
+    monkeypatch.setattr("causerie.metrics.density.train.CHUNK", 7)
+    streamed = fit_gaussian(human.extractor, exchanges.exchanges)
+    np.testing.assert_allclose(streamed.mean, mean, rtol=1e-3, atol=1e-4)
 
 
 def test_options(
@@ -244,7 +281,10 @@ def test_saved_and_loaded_scores_the_same(
     assert loaded.signature(fresh) == metric.signature(engines)
     assert artifact.sha256[:12] in metric.signature(engines)
     card = (tmp_path / "mine" / "card.md").read_text()
-    for expected in ("train.jsonl", "public domain", "causerie train density", "R@1 of 16"):
+    for expected in (
+        "train.jsonl", "public domain", "causerie train density", "R@1 of 16", "by density",
+        "the untrained cosine: R@1 ", "true above the last turn",
+    ):  # fmt: skip
         assert expected in card
 
 
@@ -314,10 +354,10 @@ def test_missing_parts_are_said(engines: Engines, artifact: Artifact, tmp_path: 
     statistics = {k: t for k, t in artifact.statistics.items() if k != "whitening"}
     network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
     options = {**artifact.options, "colour": "red"}
-    for harm in ({"statistics": statistics}, {"network": network}, {"options": options}):
-        replace(artifact, **harm).save(tmp_path / "harmed")  # type: ignore[arg-type]
+    for part, harm in (("statistics", statistics), ("network", network), ("options", options)):
+        replace(artifact, **{part: harm}).save(tmp_path / part)  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
-            Density(artifact=str(tmp_path / "harmed")).restored(engines)
+            Density(artifact=str(tmp_path / part)).restored(engines)
 
 
 def test_options_of_older_artifacts_still_load(artifact: Artifact) -> None:
@@ -348,6 +388,49 @@ def test_training_goes_on_from_an_artifact(
     assert "went on from `start`" in more.card
     with pytest.raises(CauserieError, match=f"trained with width={config.width}, pooling=mean"):
         go_on("other", replace(config, pooling="first", width=8))
+
+
+def test_cross_starts_from_the_encoder_of_towers(
+    engines: Engines, tmp_path: Path, tiny_bert: Path
+) -> None:
+    """Only the encoder: what compares the vectors is another network."""
+    data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
+    said: list[str] = []
+
+    def train(name: str, config: DensityConfig, start: Start | None = None) -> Artifact:
+        run = TrainingRun(
+            config=config, data=(data,), valid=(), folder=tmp_path / name, start=start,
+            watch=lambda progress: said.append(progress.note or ""),
+        )  # fmt: skip
+        return Density.train(engines, run)[0]
+
+    towers = train("towers", replace(TOWERS, tuning="full", rank=16, epochs=1))
+    towers.save(tmp_path / "start")
+    still = replace(CROSS, tuning="full", epochs=0.1, learning_rate=1e-9)
+    cross = train("cross", still, Start.load(str(tmp_path / "start")))
+    for name, weight in towers.part("encoder").items():
+        torch.testing.assert_close(cross.part("encoder")[name], weight, rtol=1e-2, atol=1e-4)
+    assert "--init is not of interaction=cross: only its encoder is used" in said
+
+
+@pytest.mark.parametrize("tuning", ["full", "adapter"])
+def test_the_encoder_is_averaged_with_the_untuned_one(
+    engines: Engines, tmp_path: Path, tuning: str
+) -> None:
+    """A finished training is averaged anew with other shares, without another step."""
+    options = {"tuning": tuning, "epochs": 1.0, "stock": 0.0, "seed": 3}
+    vectors = []
+    data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
+    for share in (0.0, 0.25):
+        config = DensityConfig(**{**asdict(VIEWS), **options, "stock": share})
+        run = TrainingRun(config, (data,), (), tmp_path / "run", resume=True)
+        artifact, _ = Density.train(engines, run)
+        encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
+        vectors.append(encoder.model.get_parameter(WEIGHT).detach())
+    tuned, averaged = vectors
+    stock = engines.new_encoder().model.get_parameter(WEIGHT).detach()
+    assert (tuned - stock).abs().max() > 1e-3
+    torch.testing.assert_close(averaged, 0.75 * tuned + 0.25 * stock, rtol=1e-2, atol=2e-4)
 
 
 def test_with_response_keeps_the_context(held_out: Corpus) -> None:
@@ -438,10 +521,14 @@ def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: 
         (["--set", "gaussian=all"], "gaussian is a whole number or null"),
         (["--set", "batch=0"], "batch is at least 2, not 0"),
         (["--set", "pooling=max"], "pooling is mean or first"),
-        (["--set", "interaction=none"], "interaction is cross or towers or cosine"),
+        (["--set", "interaction=none"], "interaction is cross or towers or views or cosine"),
         (["--set", "history=16"], "width is above history (16), not 16"),
         (["--set", "interaction=cosine"], "a cosine has no features to contrast"),
-        (["--set", "attacks=5"], "attacks from 0 to 1"),
+        (
+            ["--set", "interaction=cosine", "--set", "contrastive=0", "--set", "said=true"],
+            "the cosine of a turn with itself is always 1: set said=false",
+        ),
+        (["--set", "attacks=5"], "attacks from 0 to 1, stock below 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],

@@ -14,7 +14,7 @@ from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.density.config import DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor
-from causerie.metrics.density.selection import SELECTIONS, Selection
+from causerie.metrics.density.selection import SELECTIONS, Row, Selection, in_a_row
 from causerie.training.corpus import Corpus
 from causerie.training.negatives import ranking_items
 
@@ -30,6 +30,9 @@ DIALOGUES = [
 ]
 
 
+ROWS = [d.exchanges() for d in DIALOGUES]
+
+
 def task(tiny_bert: Path, **settings: object) -> tuple[Selection, Extractor]:
     config = DensityConfig(width=16, pooling="mean", batch=3, **settings)  # type: ignore[arg-type]
     encoder = Engines(Settings(encoder=str(tiny_bert), offline=True)).new_encoder()
@@ -43,11 +46,15 @@ def task(tiny_bert: Path, **settings: object) -> tuple[Selection, Extractor]:
     return made, extractor
 
 
-@pytest.mark.parametrize("tuning", ["frozen", "adapter"])
-def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tuning: str) -> None:
-    made, extractor = task(tiny_bert, interaction="towers", tuning=tuning, exchanges=9)
+@pytest.mark.parametrize(
+    ("interaction", "tuning"), [("towers", "frozen"), ("towers", "adapter"), ("views", "frozen")]
+)
+def test_towers_compare_every_context_with_every_response(
+    tiny_bert: Path, interaction: str, tuning: str
+) -> None:
+    made, extractor = task(tiny_bert, interaction=interaction, tuning=tuning, exchanges=9)
     with torch.no_grad():
-        found = made.candidates(DIALOGUES, random.Random(4))  # type: ignore[attr-defined]
+        found = made.candidates(ROWS, random.Random(4))  # type: ignore[attr-defined]
     exchanges = [e for d in DIALOGUES for e in d.exchanges()]
     count = len(exchanges)
     assert found.features.shape[:2] == (count, count)
@@ -66,24 +73,76 @@ def test_towers_compare_every_context_with_every_response(tiny_bert: Path, tunin
 
 def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
     made, _ = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=9, attacks=1.0)
-    found = made.candidates(DIALOGUES, random.Random(0))  # type: ignore[attr-defined]
+    found = made.candidates(ROWS, random.Random(0))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (6, 12)
     one = Corpus((tuple(DIALOGUES[:1]),))
     with pytest.raises(CauserieError, match="one dialogue"):
         type(made)(made.extractor, made.config, one, [])
 
 
-def test_exchanges_of_a_step_stand_in_a_row(tiny_bert: Path) -> None:
-    made, extractor = task(tiny_bert, interaction="towers", tuning="frozen", exchanges=2)
-    own = extractor.features(DIALOGUES[0].exchanges())
-    starts = set()
+@pytest.mark.parametrize(
+    ("settings", "lengths"),
+    [
+        ({"interaction": "towers", "exchanges": 2}, [1, 1, 2, 2]),
+        ({"interaction": "cross"}, [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_an_epoch_has_every_exchange_once(
+    tiny_bert: Path, settings: dict[str, object], lengths: list[int]
+) -> None:
+    """Of a dialogue as many in a row as a step takes, which is one for cross."""
+    made, _ = task(tiny_bert, tuning="frozen", **settings)
+    for epoch in range(2):
+        batches = range(epoch * len(made.batches), (epoch + 1) * len(made.batches))
+        rows: list[Row] = [row for index in batches for row in made.batch(index)[0]]
+        assert sorted(map(len, rows)) == lengths
+        seen = [(e.dialogue.id, e.turn) for row in rows for e in row]
+        assert sorted(seen) == [(d.id, e.turn) for d in DIALOGUES for e in d.exchanges()]
+        for row in rows:
+            assert [e.turn for e in row] == list(range(row[0].turn, row[0].turn + len(row)))
+
+
+def test_what_was_said_before_is_a_false_response_for_towers(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="towers", tuning="frozen", said=True)
+    rows = [*in_a_row(DIALOGUES[0], 2), *in_a_row(DIALOGUES[1], 2)]
+    with torch.no_grad():
+        found = made.candidates(rows, random.Random(0))  # type: ignore[attr-defined]
+    exchanges = [e for row in rows for e in row]
+    said = [DIALOGUES[0].turns[0], DIALOGUES[0].turns[2], DIALOGUES[1].turns[0]]
+    texts = [e.response.text for e in exchanges] + [turn.text for turn in said]
+    for i, exchange in enumerate(exchanges):
+        order = texts[i:] + texts[:i]
+        naive = extractor.features([exchange.with_response(text) for text in order])
+        np.testing.assert_allclose(found.features[i].numpy(), naive, rtol=1e-4, atol=1e-5)
+        false = {text for text, same in zip(order[1:], found.same[i, 1:], strict=True) if not same}
+        before = {turn.text for turn in exchange.context}
+        others = {t.text for d in DIALOGUES[:2] if d is not exchange.dialogue for t in d.turns}
+        assert exchange.last(1)[0].text in false
+        assert false == (before | others) & set(texts)
+
+
+def test_what_was_said_before_is_a_false_response_for_cross(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="cross", tuning="frozen", negatives=2, said=True)
+    exchange = DIALOGUES[0].exchanges()[1]
+    said = extractor.features([exchange.with_response(turn.text) for turn in exchange.context])
+    first = set()
     for seed in range(9):
-        found = made.candidates(DIALOGUES[:1], random.Random(seed))  # type: ignore[attr-defined]
-        first, second = found.features[:, 0].detach().numpy()
-        (start,) = [n for n in range(2) if np.allclose(first, own[n], rtol=1e-4, atol=1e-5)]
-        np.testing.assert_allclose(second, own[start + 1], rtol=1e-4, atol=1e-5)
-        starts.add(start)
-    assert starts == {0, 1}
+        found = made.candidates([[exchange]], random.Random(seed))  # type: ignore[attr-defined]
+        near = np.abs(said - found.features[0, 1].numpy()).max(axis=1) < 1e-5
+        first.add(near.tolist().index(True))
+    assert first == {0, 1}
+
+
+@pytest.mark.parametrize("interaction", ["towers", "cross"])
+def test_a_corrupted_response_is_the_same_in_every_epoch(tiny_bert: Path, interaction: str) -> None:
+    """An encoder that stays as it is reads it once; a share of the exchanges has one."""
+    made, _ = task(tiny_bert, interaction=interaction, tuning="frozen", attacks=0.5)
+    many = [Dialogue(str(n), DIALOGUES[0].turns) for n in range(99)]
+    made.train = Corpus((tuple(many),))
+    exchanges = [dialogue.exchanges()[0] for dialogue in many]
+    first = [made.corrupted(exchange) for exchange in exchanges]
+    assert first == [made.corrupted(exchange) for exchange in exchanges]
+    assert 25 < sum(text is not None for text in first) < 75
 
 
 def test_cosine_is_that_of_the_turns_weighted_by_recency(tiny_bert: Path) -> None:
@@ -110,13 +169,32 @@ def test_towers_begin_as_the_similarity_of_recent_turns(tiny_bert: Path) -> None
     assert weights == pytest.approx([5 / 1.75, 5 * 0.75 / 1.75])
 
 
+def test_views_begin_as_the_similarity_of_recent_turns_and_against_echoes(tiny_bert: Path) -> None:
+    _, extractor = task(tiny_bert, interaction="views", tuning="frozen", history=2)
+    exchange = DIALOGUES[0].exchanges()[2]
+    vectors = extractor.encoder.encode([((turn.text,),) for turn in DIALOGUES[0].turns], "mean")
+    _, second, last, response = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    head = extractor.head
+    head.out.weight.data.zero_()
+    head.out.bias.data.zero_()
+
+    def first(answer: np.ndarray) -> float:
+        cosines = np.array([last @ answer, second @ answer])
+        return 5 * cosines @ [1, 0.75] / 1.75 - 10 * max(cosines.max(), 0) ** 8
+
+    echo = exchange.with_response(exchange.last(1)[0].text)
+    found = extractor.features([exchange, echo])[:, 0]
+    np.testing.assert_allclose(found, [first(response), first(last)], rtol=1e-4, atol=1e-5)
+    assert head.classifier.weight[0, 0] == 5
+
+
 def test_cross_puts_the_true_response_first(tiny_bert: Path) -> None:
     made, extractor = task(tiny_bert, interaction="cross", tuning="frozen", negatives=4)
-    found = made.candidates(DIALOGUES, random.Random(1))  # type: ignore[attr-defined]
+    rows = in_a_row(DIALOGUES[0], 1)
+    found = made.candidates(rows, random.Random(1))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (3, 5)
-    for row, own in zip(found.features, DIALOGUES, strict=True):
-        possible = extractor.features(own.exchanges())
-        assert min(np.abs(possible - row[0].numpy()).max(axis=1)) < 1e-5
+    true = extractor.features([exchange for (exchange,) in rows])
+    np.testing.assert_allclose(found.features[:, 0].numpy(), true, rtol=1e-4, atol=1e-5)
 
 
 def test_ranking_items_have_other_responses_of_other_dialogues() -> None:

@@ -15,18 +15,18 @@ HEAD = ("interaction", "width", "history")
 
 @dataclass(frozen=True)
 class DensityConfig(EncoderConfig):
-    interaction: Literal["cross", "towers", "cosine"] = option(
+    interaction: Literal["cross", "towers", "views", "cosine"] = option(
         "cross",
         "cross: the encoder reads context and response together, as in the paper; towers: it reads "
-        "each turn by itself and a small network compares them; cosine: likewise, compared by the "
-        "cosine alone, a baseline",
+        "each turn by itself and a small network compares them; views: likewise, but all that the "
+        "network sees are cosines; cosine: the cosine alone, a baseline",
     )
     history: int = option(5, "turns of context that two towers see", least=1)
     exchanges: int = option(
-        8, "exchanges in a row, per dialogue and step, for two towers; cross takes one", least=1
+        8, "exchanges in a row of a dialogue in a batch, for two towers; cross takes one", least=1
     )
     width: int = option(
-        128, "of the features of towers; those of the others have the encoder's", least=2
+        128, "of the features of towers and views; the others' have the encoder's", least=2
     )
     negatives: int = option(
         15,
@@ -36,15 +36,21 @@ class DensityConfig(EncoderConfig):
     attacks: float = option(
         0.0, "share of the contexts that have a corrupted true response among their negatives"
     )
+    said: bool = option(
+        False, "turns of the context are false responses, too: who repeats them does not answer"
+    )
     contrastive: float = option(1.0, "weight of the contrastive loss (lambda)")
     temperature: float = option(0.1, "of the contrastive loss")
-    batch: int = option(16, "dialogues per batch", least=2)
+    batch: int = option(16, "rows of exchanges per batch, each of one dialogue", least=2)
     accumulate: int = option(1, "batches per step", least=1)
-    epochs: float = option(10.0, "in one, every dialogue is seen once")
+    epochs: float = option(10.0, "in one, every exchange is seen once")
     learning_rate: float = option(5e-5, "highest learning rate, after the warm-up")
     warmup_steps: int = option(1000, "steps of warm-up, at most a tenth of all", least=0)
     weight_decay: float = option(0.01, "of AdamW", least=0)
     validate_every: int = option(1000, "steps between two validations", least=1)
+    stock: float = option(
+        0.0, "share of the untuned encoder in the average of both that is kept after training"
+    )
     unit: bool = option(
         False,
         "fit the Gaussian to the directions of the features, which are what the contrastive loss "
@@ -63,8 +69,10 @@ class DensityConfig(EncoderConfig):
             )
         if self.interaction == "cosine" and self.contrastive:
             raise CauserieError("a cosine has no features to contrast: set contrastive=0")
-        if not (self.temperature > 0 and 0 <= self.attacks <= 1):
-            raise CauserieError("temperature is above 0, attacks from 0 to 1")
+        if self.interaction == "cosine" and self.said:
+            raise CauserieError("the cosine of a turn with itself is always 1: set said=false")
+        if not (self.temperature > 0 and 0 <= self.attacks <= 1 and 0 <= self.stock < 1):
+            raise CauserieError("temperature is above 0, attacks from 0 to 1, stock below 1")
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
         return replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from causerie.dialogue import Exchange
 from causerie.engines.shapes import rowwise
 from causerie.engines.texts import Texts
 from causerie.metrics.density.config import DensityConfig
-from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead
+from causerie.metrics.density.network import CosineHead, Head, PairHead, TowersHead, ViewsHead
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 CHUNK = 1024
 """Exchanges that a head takes at a time."""
+
+
+HEADS: dict[str, Callable[[int, int, int], PairHead]] = {
+    "towers": TowersHead,
+    "views": ViewsHead,
+    "cosine": CosineHead,
+}
+"""What compares turns that are encoded each by itself."""
 
 
 class Extractor(ABC):
@@ -81,8 +89,7 @@ class Towers(Extractor):
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
         self.history = config.history
-        head = {"towers": TowersHead, "cosine": CosineHead}[config.interaction]
-        made = head(encoder.dimension, config.width, config.history)
+        made = HEADS[config.interaction](encoder.dimension, config.width, config.history)
         self.head = made.to(encoder.device).eval()
 
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
@@ -104,7 +111,12 @@ class Towers(Extractor):
         return features
 
 
-EXTRACTORS: dict[str, type[Extractor]] = {"cross": Cross, "towers": Towers, "cosine": Towers}
+EXTRACTORS: dict[str, type[Extractor]] = {
+    "cross": Cross,
+    "towers": Towers,
+    "views": Towers,
+    "cosine": Towers,
+}
 
 
 def restore(engines: Engines, artifact: Artifact) -> Extractor:

@@ -7,6 +7,8 @@ that are neither true nor false, such as one that has the true one's text.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,16 @@ RECENCY = 0.75
 """How much less than the next turn each turn of the context counts before training."""
 TEMPERATURE = 0.05
 """Of the cosine as a classifier."""
+VIEWS, VIEW_WIDTH = 8, 32
+"""Learned views of a vector, and the dimensions of each."""
+REPETITION = 8
+"""Power of a cosine that leaves only what is almost the same text."""
+AGAINST_REPETITION = 2.0
+"""How much more a repetition costs before training than its cosines are worth."""
 _NEVER = float("-inf")
+
+Cosines: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""Of unit vectors of turns with those of responses, one for each turn."""
 
 
 class Head(nn.Module):
@@ -43,17 +54,18 @@ class PairHead(Head):
     def features(self, turns: Tensor, responses: Tensor) -> Tensor:
         """g(c, r) of each context (n, history, dimension) with its response (n, dimension)."""
         turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
-        return self.compare(turns, responses, (turns * responses[:, None]).sum(-1))
+        return self.compare(turns, responses, lambda a, b: (a * b[:, None]).sum(-1))
 
     def table(self, turns: Tensor, responses: Tensor) -> Tensor:
         """The same of every context with every response: (contexts, responses, width)."""
         turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
-        cosines = (turns @ responses.T).transpose(1, 2)
-        return self.compare(turns[:, None], responses, cosines)
+        return self.compare(
+            turns[:, None], responses, lambda a, b: (a.squeeze(1) @ b.T).transpose(1, 2)
+        )
 
     @abstractmethod
-    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
-        """Features of unit vectors that broadcast, and of the cosines of all turns."""
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Cosines) -> Tensor:
+        """Features of unit vectors that broadcast."""
 
 
 class CosineHead(PairHead):
@@ -67,7 +79,7 @@ class CosineHead(PairHead):
             self.classifier.weight.fill_(1 / TEMPERATURE)
             self.classifier.bias.zero_()
 
-    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Cosines) -> Tensor:
         context = (self.recency[:, None] * turns).sum(-2)
         return functional.normalize(context, dim=-1) * responses
 
@@ -90,7 +102,7 @@ class TowersHead(PairHead):
         with torch.no_grad():
             self.classifier.weight[0, -history:] = SHARPNESS * weights / weights.sum()
 
-    def compare(self, turns: Tensor, responses: Tensor, cosines: Tensor) -> Tensor:
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Cosines) -> Tensor:
         scale = responses.shape[-1] ** 0.5
         context = self.context(scale * turns.flatten(-2))
         last = self.last(scale * turns[..., 0, :])
@@ -108,7 +120,51 @@ class TowersHead(PairHead):
         # Once per side and not once per pair: most of the work is what depends on both.
         for layer, side in zip(self.alone, (context, last, response), strict=True):
             hidden = hidden + layer(side)
-        return torch.cat([self.out(functional.gelu(hidden)), SHARPNESS * cosines], dim=-1)
+        return torch.cat(
+            [self.out(functional.gelu(hidden)), SHARPNESS * cosines(turns, responses)], dim=-1
+        )
+
+
+class ViewsHead(PairHead):
+    """Sees nothing but cosines: of the vectors, and of learned views of them.
+
+    A view is a projection into a small space, one for what is answered and one for the answer, so
+    what goes together need not be alike. The nearest to a repetition of any turn is told apart:
+    of the cosines' ends one is off the topic, and the other an echo. Before training the
+    classifier is the encoder's similarity, less what is repeated.
+    """
+
+    def __init__(self, dimension: int, width: int, history: int) -> None:
+        super().__init__(width)
+        self.turn = nn.Linear(dimension, VIEWS * VIEW_WIDTH, bias=False)
+        self.response = nn.Linear(dimension, VIEWS * VIEW_WIDTH, bias=False)
+        seen = history * (1 + VIEWS) + 1
+        self.hidden = nn.Linear(seen, 8 * width)
+        self.out = nn.Linear(8 * width, width)
+        self.direct = nn.Linear(seen, width, bias=False)
+        recency = RECENCY ** torch.arange(history)
+        with torch.no_grad():
+            self.direct.weight *= 0.1
+            self.direct.weight[0] = 0
+            self.direct.weight[0, :history] = SHARPNESS * recency / recency.sum()
+            self.direct.weight[0, -1] = -AGAINST_REPETITION * SHARPNESS
+            self.classifier.weight *= 0.1
+            self.classifier.weight[0, 0] = SHARPNESS
+
+    def compare(self, turns: Tensor, responses: Tensor, cosines: Cosines) -> Tensor:
+        alike = cosines(turns, responses)
+        views = zip(_views(self.turn(turns)), _views(self.response(responses)), strict=True)
+        repeated = alike.clamp_min(0).amax(-1, keepdim=True) ** REPETITION
+        seen = torch.cat([alike, *(cosines(a, b) for a, b in views), repeated], dim=-1)
+        hidden = functional.gelu(self.hidden(SHARPNESS * seen))
+        features: Tensor = self.out(hidden) + self.direct(seen)
+        return features
+
+
+def _views(projected: Tensor) -> tuple[Tensor, ...]:
+    """Unit vectors in each of the small spaces."""
+    parts = projected.view(*projected.shape[:-1], VIEWS, VIEW_WIDTH)
+    return functional.normalize(parts, dim=-1).unbind(-2)
 
 
 def selection_loss(logits: Tensor, same: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,10 @@ from causerie.stats import rank_of_true
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.encoders import FixedVectors, LearnedVectors, Vectors
 from causerie.training.loop import Task
-from causerie.training.negatives import corrupt
+from causerie.training.negatives import clusters_of, corrupt
+
+Row: TypeAlias = list[Exchange]
+"""Exchanges of one dialogue that follow each other."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,18 @@ class Selection(Task):
         self.module = nn.ModuleDict(parts)
         kind = LearnedVectors if config.learns_encoder else FixedVectors
         self.encode: Vectors = kind(self.encoder, config.pooling)
-        self.batches = Batches(train, config.batch, config.seed)
+        count = 1 if config.interaction == "cross" else config.exchanges
+        rows = [[row for d in source for row in in_a_row(d, count)] for source in train.sources]
+        self.batches = Batches(rows, config.batch, config.seed)
         self.valid = valid
 
     def rate(self, name: str) -> float:
         return self.config.head_rate if name.startswith("head.") else 1.0
 
-    def batch(self, index: int) -> tuple[list[Dialogue], random.Random]:
+    def batch(self, index: int) -> tuple[list[Row], random.Random]:
         return self.batches[index], random.Random(f"{self.config.seed}/{index}")
 
-    def loss(self, batch: tuple[list[Dialogue], random.Random]) -> Tensor:
+    def loss(self, batch: tuple[list[Row], random.Random]) -> Tensor:
         # Dropout is the paper's, for its cross-encoder; two towers see each text once or twice.
         cross = self.config.interaction == "cross"
         self.encoder.model.train(cross and self.config.learns_encoder)
@@ -82,14 +88,19 @@ class Selection(Task):
         return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
     @abstractmethod
-    def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
-        """What the dialogues of a batch give."""
+    def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
+        """What a batch gives."""
 
+    def corrupted(self, exchange: Exchange) -> str | None:
+        """A corrupted true response for some exchanges, the same in every epoch.
 
-class CrossSelection(Selection):
-    """The paper's: an exchange of each dialogue, with random responses of the same source."""
-
-    extractor: Cross
+        An encoder that stays as it is need then read it only once.
+        """
+        rng = random.Random(f"{self.config.seed}/{exchange.dialogue.id}/{exchange.turn}")
+        if rng.random() >= self.config.attacks:
+            return None
+        other = rng.choice(self._responses[id(exchange.dialogue)])
+        return corrupt(exchange.response.text, exchange.last(1)[0].text, other, rng)
 
     @cached_property
     def _responses(self) -> dict[int, list[str]]:
@@ -100,74 +111,73 @@ class CrossSelection(Selection):
             responses.update((id(dialogue), texts) for dialogue in source)
         return responses
 
-    def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
+
+class CrossSelection(Selection):
+    """The paper's: one exchange at a time, with random responses of the same source."""
+
+    extractor: Cross
+
+    def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
         inputs: list[EncoderInput] = []
         same: list[list[bool]] = []
-        for dialogue in dialogues:
-            exchange = Exchange(dialogue, rng.randrange(1, len(dialogue.turns)))
+        for (exchange,) in rows:
             context, (true,) = self.extractor.input(exchange)
             negatives = self._negatives(exchange, rng)
             inputs += [(context, (response,)) for response in (true, *negatives)]
             same.append([False, *(response == true for response in negatives)])
         features = self.encode(inputs)
-        features = features.view(len(dialogues), -1, features.shape[-1])
+        features = features.view(len(rows), -1, features.shape[-1])
         return Candidates(features, torch.tensor(same, device=features.device))
 
     def _negatives(self, exchange: Exchange, rng: random.Random) -> list[str]:
-        texts = self._responses[id(exchange.dialogue)]
-        drawn = rng.choices(texts, k=self.config.negatives)
-        if rng.random() < self.config.attacks:
-            last = exchange.last(1)[0].text
-            drawn[-1] = corrupt(exchange.response.text, last, drawn[-1], rng)
+        drawn = rng.choices(self._responses[id(exchange.dialogue)], k=self.config.negatives)
+        if self.config.said:  # the last turn half of the time
+            drawn[0] = rng.choice((exchange.last(1)[0], rng.choice(exchange.context))).text
+        if corrupted := self.corrupted(exchange):
+            drawn[-1] = corrupted
         return drawn
 
 
 class TowersSelection(Selection):
-    """Some exchanges of each dialogue; the candidates are all responses of the batch, and some
-    of them corrupted. Responses of the same dialogue are about the same things: left out."""
+    """Some exchanges in a row of each of some dialogues; all of their responses are candidates.
+
+    Of the same dialogue, what comes later is about the same things: neither true nor false. What
+    was said before is left out, too, or false: to say it again is no response.
+    """
 
     extractor: Towers
 
-    def candidates(self, dialogues: list[Dialogue], rng: random.Random) -> Candidates:
-        rows = [_in_a_row(dialogue, self.config.exchanges, rng) for dialogue in dialogues]
+    def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
         exchanges = [exchange for row in rows for exchange in row]
-        responses = [exchange.response.text for exchange in exchanges]
-        corrupted = [
-            corrupt(e.response.text, e.last(1)[0].text, _other(e, exchanges, rng), rng)
-            for e in exchanges
-            if rng.random() < self.config.attacks
-        ]
+        turns = list(exchanges)
+        if self.config.said:  # the others' last turns are responses of the exchange before
+            turns += [Exchange(row[0].dialogue, row[0].turn - 1) for row in rows]
+        corrupted = [text for text in map(self.corrupted, exchanges) if text]
         texts = Texts()
         contexts = texts.contexts(exchanges, self.config.history)
-        answers = texts.places(responses + corrupted)
+        answers = texts.places([*(turn.response.text for turn in turns), *corrupted])
         vectors = texts.vectors(self.encode(texts.inputs))
         features = self.extractor.head.table(vectors[contexts], vectors[answers])
-        same = _same(responses, responses + corrupted)
-        owners = [str(number) for number, row in enumerate(rows) for _ in row]
-        same[:, : len(owners)] |= _same(owners, owners)
+        count = len(exchanges)
+        same = answers[:count, None] == answers
+        same[:, : len(turns)] |= self._left_out(turns)[:count]
         same = same.to(features.device)
         features, same = _diagonal_first(features), _diagonal_first(same)
         same[:, 0] = False
         return Candidates(features, same)
 
+    def _left_out(self, turns: list[Exchange]) -> Tensor:
+        """(turns, turns): which of the others is neither true nor false where each is true."""
+        owners = torch.tensor(clusters_of(turns))
+        places = torch.tensor([turn.turn for turn in turns])
+        together = owners[:, None] == owners
+        return together & (places[:, None] <= places) if self.config.said else together
 
-def _other(exchange: Exchange, exchanges: list[Exchange], rng: random.Random) -> str:
-    """A response of another dialogue."""
-    others = [e for e in exchanges if e.dialogue is not exchange.dialogue]
-    return rng.choice(others or exchanges).response.text
 
-
-def _in_a_row(dialogue: Dialogue, count: int, rng: random.Random) -> list[Exchange]:
+def in_a_row(dialogue: Dialogue, count: int) -> list[Row]:
+    """All exchanges of a dialogue, at most so many at a time."""
     exchanges = dialogue.exchanges()
-    start = rng.randrange(max(0, len(exchanges) - count) + 1)
-    return exchanges[start : start + count]
-
-
-def _same(rows: Sequence[str], columns: Sequence[str]) -> Tensor:
-    """(rows, columns): which texts are equal."""
-    numbers = {text: number for number, text in enumerate(dict.fromkeys([*rows, *columns]))}
-    row, column = (torch.tensor([numbers[text] for text in texts]) for texts in (rows, columns))
-    return row[:, None] == column
+    return [exchanges[start : start + count] for start in range(0, len(exchanges), count)]
 
 
 def _diagonal_first(table: Tensor) -> Tensor:
@@ -179,5 +189,6 @@ def _diagonal_first(table: Tensor) -> Tensor:
 SELECTIONS: dict[str, type[Selection]] = {
     "cross": CrossSelection,
     "towers": TowersSelection,
+    "views": TowersSelection,
     "cosine": TowersSelection,
 }

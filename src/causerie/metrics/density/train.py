@@ -15,11 +15,12 @@ from causerie.metrics.density.config import HEAD, DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
+from causerie.metrics.similarity import cosine
 from causerie.metrics.trained import calibration, quantiles_of
 from causerie.models.artifact import Artifact
-from causerie.stats import ranking_estimates
+from causerie.stats import ClusteredRatio, rank_of_true, ranking_estimates
 from causerie.training.corpus import Corpus, sample
-from causerie.training.encoders import load_heads, starting_encoder
+from causerie.training.encoders import averaged_with_stock, load_heads, starting_encoder
 from causerie.training.negatives import ATTACKS, clusters_of, corpus_items
 from causerie.training.trainable import Trained, TrainingRun
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines import Engines
+    from causerie.engines.encoder import Encoder
 
 NAME = "density"
 VALIDATION_EXCHANGES = 1000
@@ -47,18 +49,25 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
     config: DensityConfig = run.config
     data, valid = run.corpora()
     torch.manual_seed(config.seed)
-    encoder = starting_encoder(engines, run, NAME, HEAD)
+    start = run.own_start(NAME)
+    other_head = start and start.options["interaction"] != config.interaction
+    if other_head:
+        run.say(f"--init is not of interaction={config.interaction}: only its encoder is used")
+    encoder = starting_encoder(engines, run, NAME, () if other_head else HEAD)
     extractor = EXTRACTORS[config.interaction](encoder, config)
-    load_heads(run, NAME, {"head": extractor.head})
+    if not other_head:
+        load_heads(run, NAME, {"head": extractor.head})
     items = corpus_items(valid, VALIDATION_EXCHANGES, config.seed)
     task = SELECTIONS[config.interaction](extractor, config, data, items)
     progress = run.fit(
         task,
         config.loop(len(task.batches)),
         {"data": data.sha256, "valid": valid.sha256, "backbone": encoder.sha256},
+        later=("stock", "unit", "gaussian"),
     )
+    share = config.stock if config.learns_encoder else 0.0
     weights = {
-        "encoder": config.encoder_tuning.weights(encoder.model),
+        "encoder": averaged_with_stock(engines, config.encoder_tuning, encoder, share),
         "head": extractor.head.state_dict(),
     }
     selector = run.artifact(NAME, encoder, config, weights)
@@ -76,7 +85,7 @@ def complete(
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
     run.say("measuring on validation data")
-    results = measure(extractor, gaussian, items, config.seed)
+    results = measure(extractor, gaussian, engines.encoder, items, config.seed)
     facts = {
         "steps": steps,
         "seed": config.seed,
@@ -142,39 +151,75 @@ def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[s
 
 
 def measure(
-    extractor: Extractor, gaussian: Gaussian, items: Sequence[Sequence[Exchange]], seed: int
+    extractor: Extractor,
+    gaussian: Gaussian,
+    untrained: Encoder,
+    items: Sequence[Sequence[Exchange]],
+    seed: int,
 ) -> dict[str, Any]:
-    """R@1 and MRR, and how often a corrupted response scores below the true one."""
-    ranking = ranking_estimates(extractor.selection(items), clusters_of(item[0] for item in items))
+    """R@1 and MRR beside the untrained cosine's, and how often a corrupted response loses."""
+    rng = random.Random(seed)
+    exchanges: list[Exchange] = []  # those with one context together: its turns are encoded once
+    rows: list[slice] = []
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for item in items:
+        true = len(exchanges)
+        exchanges += item
+        rows.append(slice(true, len(exchanges)))
+        pairs.setdefault("random", []).append((true, true + 1))
+        for name, text in _corrupted(item[0], item[1].response.text, rng).items():
+            pairs.setdefault(name, []).append((true, len(exchanges)))
+            exchanges.append(item[0].with_response(text))
+    scores = distances(gaussian, extractor, extractor.features(exchanges))
+    clusters = clusters_of(item[0] for item in items)
+    ranked = {name: [own[row] for row in rows] for name, own in scores.items()}
+    ranked["cosine"] = [untrained_cosines(untrained, exchanges[row]) for row in rows]
+    found = {name: ranking_estimates(own, clusters) for name, own in ranked.items()}
     count = max(map(len, items))
     results: dict[str, Any] = {
-        f"R@1 of {count}": ranking.recall.text(4),
-        f"MRR of {count}": ranking.mrr.text(4),
+        f"R@1 of {count}": found["classifier"].recall.text(4),
+        f"MRR of {count}": found["classifier"].mrr.text(4),
+        f"R@1 of {count} by density": found["mahalanobis"].recall.text(4),
+        f"R@1 of {count} by the untrained cosine": found["cosine"].recall.text(4),
+        "verdict": _verdict(ranked["mahalanobis"], ranked["cosine"], clusters),
     }
-    rng = random.Random(seed)
-    pairs = [(true, other.response.text) for true, other, *_ in items]
-    corrupted = {"random": [(e, e.with_response(other)) for e, other in pairs]}
-    for name, attack in ATTACKS.items():
-        made = [(e, attack(e.response.text, e.last(1)[0].text, other, rng)) for e, other in pairs]
-        # some responses have nothing that the attack could change
-        corrupted[name] = [
-            (e, e.with_response(text)) for e, text in made if text not in ("", e.response.text)
-        ]
-    for name, both in corrupted.items():
-        if not both:
-            continue
-        true, false = (
-            distances(gaussian, extractor, features)
-            for features in map(extractor.features, zip(*both, strict=True))
-        )
-        clusters = clusters_of(exchange for exchange, _ in both)
+    for name, places in pairs.items():
+        both = np.array(places)
+        clusters = clusters_of(exchanges[true] for true, _ in places)
         shares = [
-            ranking_estimates(list(zip(true[d], false[d], strict=True)), clusters).above.text(3)
+            ranking_estimates(scores[d][both], clusters).above.text(3)
             for d in ("mahalanobis", "classifier")
         ]
-        key = f"true above {name} (n={len(both):,}): density / classifier"
-        results[key] = " / ".join(shares)
+        results[f"true above {name} (n={len(both):,}): density / classifier"] = " / ".join(shares)
     return results
+
+
+def _corrupted(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
+    """By name, false responses; some responses have nothing that an attack could change."""
+    response, last = exchange.response.text, exchange.last(1)[0].text
+    made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
+    return {n: t for n, t in {"the last turn": last, **made}.items() if t not in ("", response)}
+
+
+def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
+    """The similarity of each response with the two turns before it: what costs no training."""
+    contexts = [(tuple(turn.text for turn in exchange.last(2)),) for exchange in exchanges]
+    responses = [((exchange.response.text,),) for exchange in exchanges]
+    vectors = encoder.encode([*contexts, *responses])
+    pairs = zip(vectors, vectors[len(exchanges) :], strict=False)
+    return np.array([cosine(context, response) for context, response in pairs])
+
+
+def _verdict(
+    ours: Sequence[NDArray[Any]], theirs: Sequence[NDArray[Any]], clusters: Sequence[int]
+) -> str:
+    """Whether the density finds the true response more often than the untrained cosine."""
+    found = [ClusteredRatio.of(rank_of_true(scores) == 1, clusters) for scores in (ours, theirs)]
+    gain = found[0].estimate(found[1])
+    better = (gain.low or 0) > 0
+    worse = (gain.high or 0) < 0
+    word = "better than" if better else "worse than" if worse else "cannot be told apart from"
+    return f"density {word} the untrained cosine: R@1 {gain.text(3, signed=True)}"
 
 
 def _features(extractor: Extractor, exchanges: Sequence[Exchange]) -> Iterator[NDArray[Any]]:
