@@ -26,7 +26,7 @@ test: $(STAMP) lint
 
 torture: $(STAMP)
 	$(BIN)/causerie models pull
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/torture.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/torture
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TORTURE = Path(__file__).parents[1] / "benchmarks" / "torture.py"
+TORTURE = Path(__file__).parents[1] / "benchmarks" / "torture"
 
 
 def torture(part: str, encoder: object) -> None:
@@ -21,7 +21,7 @@ def torture(part: str, encoder: object) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["kills", "fuzz", "changing", "disks"])
+@pytest.mark.parametrize("part", ["kills", "fuzz", "company", "changing", "disks", "pages"])
 def test_a_little_of(part: str, tiny_bert: Path) -> None:
     torture(part, tiny_bert)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causerie.engines import Settings
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, CauserieWarning
 from causerie.metrics.base import Metric
 from causerie.metrics.cosine import Cosine
 from causerie.metrics.density import Density
@@ -136,3 +136,9 @@ def test_a_metric_that_is_not_registered_cannot_be_written_down() -> None:
 
     with pytest.raises(CauserieError, match="entry point"):
         Plan.of(Mine()).to_json()
+
+
+def test_who_keeps_their_own_network_is_said() -> None:
+    plan = Plan.of("density,cosine,length", settings=Settings(encoder="somewhere"))
+    with pytest.warns(CauserieWarning, match="--encoder somewhere has no effect on density: "):
+        plan.check_settings()

@@ -8,6 +8,7 @@ numbers, is told without opening any weights.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias, get_args
 
 from causerie._version import __version__
 from causerie.engines import Engines, Settings
-from causerie.errors import CauserieError
+from causerie.errors import CauserieError, CauserieWarning
 from causerie.metrics import find, load_metric, names
 from causerie.metrics.base import Column, Level, Metric
 from causerie.options import changed, make, parse_assignments
@@ -26,6 +27,9 @@ Metrics: TypeAlias = MetricLike | Iterable[MetricLike] | Mapping[str, MetricLike
 """Names ("cosine,bleu"), metrics, or either by the alias that is to name its columns."""
 
 DEFAULT_METRICS = "density,causalscore,grade,cosine,overlap,length"
+
+NEEDS = {"encoder": "encoder", "lm": "language model", "turn_format": "language model"}
+"""Choices of networks, and what a metric needs for them to matter."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,22 @@ class Plan:
         return " ".join(parts)
 
     def check_settings(self) -> None:
-        """Refuse a choice of network that none of the metrics uses."""
-        for name in ("encoder", "lm", "turn_format"):
+        """Refuse a choice of network that none of the metrics uses; say which do not use it."""
+        for name in NEEDS:
             chosen = getattr(self.settings, name)
             if chosen == getattr(Settings(), name):
                 continue
-            if not any(name in metric.uses for metric in self.metrics.values()):
-                option = f"--{name.replace('_', '-')}"
+            option = f"--{name.replace('_', '-')}"
+            without = [alias for alias, m in self.metrics.items() if name not in m.uses]
+            own = [alias for alias in without if NEEDS[name] in self.metrics[alias].needs]
+            if own and len(without) < len(self.metrics):
+                warnings.warn(
+                    f"{option} {chosen} has no effect on {', '.join(own)}: trained metrics use the "
+                    "networks that they were trained with",
+                    CauserieWarning,
+                    stacklevel=2,
+                )
+            if len(without) == len(self.metrics):
                 raise CauserieError(
                     f"{option} {chosen} has no effect on {', '.join(self.metrics)}: leave it out "
                     "(trained metrics use the networks that they were trained with)"
