@@ -22,7 +22,7 @@ demo: $(STAMP)
 	@echo "open demo/report.html in a browser"
 
 test: $(STAMP) lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 torture: $(STAMP)
 	$(BIN)/causerie models pull

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -170,24 +172,24 @@ def pages(rng: random.Random, folder: Path, amounts: Amounts, encoder: str) -> I
 
 
 def _open(report: Path, tally: Tally) -> None:
-    try:
-        from selenium import webdriver
-        from selenium.common.exceptions import WebDriverException
-    except ImportError:
-        tally.counts["pages opened (no selenium here)"] = 0
-        return
-    options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    try:
-        driver = webdriver.Chrome(options=options)
-    except WebDriverException:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    found = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in found:
         tally.counts["pages opened (no browser here)"] = 0
         return
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(found[0])
+    for word in ("headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage"):
+        options.add_argument(f"--{word}")
+    os.environ["NO_PROXY"] = "localhost,127.0.0.1"  # the driver must be reached directly
+    driver = webdriver.Chrome(options=options, service=Service(found[1]))
     try:
         driver.get(report.as_uri())
-        for button in driver.find_elements("css selector", "button, summary, details"):
-            driver.execute_script("arguments[0].click()", button)
+        driver.execute_script(
+            "for (const one of [...document.querySelectorAll('button, summary')]) one.click()"
+        )
         if driver.title in ("hit", "1"):
             tally.fault("a text of the page was run")
         tally.counts["pages opened"] += 1

@@ -12,6 +12,7 @@ import pytest
 from bench.page_runs import realistic_run, renamed, run_of, small_set
 from causerie.bench.page import write_page
 from causerie.bench.results import RunResult, Sample
+from causerie.render.page import shown
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -152,13 +153,13 @@ def test_hostile_text_is_only_ever_text(browser: webdriver.Chrome, tmp_path: Pat
     heads = browser.execute_script(
         "return [...document.querySelectorAll('.set h2 > bdi')].map((node) => node.textContent)"
     )
-    assert heads == [found.title for found in run.sets]
+    assert heads == [shown(found.title) for found in run.sets]
     for select in browser.find_elements(By.CSS_SELECTOR, ".scatter select"):
         Select(select).select_by_index(3)
     names = browser.execute_script(
         "return [...document.querySelectorAll('.scatter option')].map((node) => node.textContent)"
     )
-    assert set(names) >= set(run.sets[0].sample.scores)
+    assert set(names) >= {shown(name) for name in run.sets[0].sample.scores}
     browser.find_element(By.CSS_SELECTOR, ".map td").send_keys(Keys.ARROW_DOWN)
     assert browser.execute_script("return window.broken") is None
     assert (

@@ -130,7 +130,7 @@ def test_it_says_so_once_where_nothing_can_be_packed(make: Make) -> None:
 def test_commands_show_it_as_one_line() -> None:
     code = (
         "import warnings; from causerie import cli; from causerie.errors import CauserieWarning\n"
-        "cli.app = lambda: warnings.warn('it is slower', CauserieWarning)\n"
+        "cli.app = lambda **_: warnings.warn('it is slower', CauserieWarning)\n"
         "cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

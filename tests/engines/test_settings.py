@@ -37,7 +37,7 @@ def test_checking_does_not_take_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_threads_are_set_when_a_network_is_loaded_and_not_before(tiny_bert: Path) -> None:
+def test_threads_are_those_of_the_settings_while_networks_compute(tiny_bert: Path) -> None:
     """In a process of its own: torch has one number of threads for all that run in it."""
     code = (
         "import torch, sys\n"
@@ -45,11 +45,10 @@ def test_threads_are_set_when_a_network_is_loaded_and_not_before(tiny_bert: Path
         "torch.set_num_threads(3)\n"
         f"engines = Engines(Settings(encoder={str(tiny_bert)!r}, threads=2))\n"
         "engines.signature('encoder'); engines.settings.torch_device()\n"
-        "before = torch.get_num_threads()\n"
         "engines.encoder\n"
-        "after = torch.get_num_threads()\n"
-        f"Engines(Settings(encoder={str(tiny_bert)!r})).encoder\n"
-        "print(before, after, torch.get_num_threads())"
+        "before = torch.get_num_threads()\n"
+        "with engines.computing(): during = torch.get_num_threads()\n"
+        "print(before, during, torch.get_num_threads())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["3", "2", "2"]
+    assert done.stdout.split() == ["3", "2", "3"]

@@ -171,7 +171,8 @@ def test_each_text_goes_through_an_encoder_once(tiny_bert: Path) -> None:
 
     def counted(self: Encoder, batch: dict[str, Any]) -> Any:
         for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True):
-            passed.append(tuple(ids[mask.bool()].tolist()))
+            if mask.sum() > 1:  # a row of one token is there for the shape of the pass
+                passed.append(tuple(ids[mask.bool()].tolist()))
         return forward(self, batch)
 
     encoder.forward = counted.__get__(encoder)  # type: ignore[method-assign]

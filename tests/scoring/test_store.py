@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -405,3 +406,24 @@ def test_what_the_digest_sees(turns: list[str], later: list[str]) -> None:
         different.append(Exchange(whole, base.turn))
     digests = {digest_of(base), digest_of(dialogue), *map(digest_of, different)}
     assert len(digests) == 2 + len(different)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_opens_the_file_for_itself(tmp_path: Path) -> None:
+    digest = b"0" * 16
+    row = Kept((Score.of(1.0),), 3, 0.1, None)
+    with ScoreStore(tmp_path / "scores.sqlite") as store:
+        store.put("before", {digest: row}, explain=False)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                known = store.find("before", [digest], explain=False, columns=1)
+                store.put("child", {digest: row}, explain=False)
+                status = 0 if known[digest].scores == row.scores else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        store.put("after", {digest: row}, explain=False)
+        for key in ("before", "child", "after"):
+            assert store.find(key, [digest], explain=False, columns=1)[digest].scores == row.scores

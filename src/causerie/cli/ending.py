@@ -41,6 +41,7 @@ def tell(text: str) -> None:
 
 def run(app: Callable[[], None]) -> int:
     """Run a command line and return its exit status; what went wrong is told in one sentence."""
+    status = 0
     try:
         with _stand_ins(), _signals_raised():
             try:

@@ -115,7 +115,7 @@ class ModelFiles:
 
         What is verified is written there and nothing else, so they find nothing else.
         """
-        with tempfile.TemporaryDirectory(prefix="causerie-") as folder:
+        with tempfile.TemporaryDirectory(prefix="causerie-weights-") as folder:
             for name in self.sha256:
                 if name.endswith(_SETTINGS):
                     target = Path(folder, name)

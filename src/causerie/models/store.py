@@ -234,7 +234,7 @@ class Store:
         if entry.weights not in files.sha256 or not entry.is_gguf:
             return files
         if entry.name not in self._converted:
-            self._converted[entry.name] = tempfile.TemporaryDirectory(prefix="causerie-")
+            self._converted[entry.name] = tempfile.TemporaryDirectory(prefix="causerie-weights-")
             folder = Path(self._converted[entry.name].name)
             (folder / entry.weights).write_bytes(files.read(entry.weights).data)
             _convert(entry, folder / entry.weights, folder / "converted")

@@ -22,7 +22,7 @@ ROWS, TALKS = "rows.jsonl", "conversations.jsonl"
 WAIT = 1.0
 """Seconds that a run waits for another one in its place, which may be just ending."""
 _PARTIAL, _OLD = ".partial", ".old"
-_TEMPORARY = "causerie-"
+_TEMPORARY = "causerie-run-"
 
 
 class Journal:

@@ -8,6 +8,7 @@ one batch. Only metrics that run networks are kept: the others are quicker than 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,7 +78,10 @@ class ScoreStore:
         self._lock = RLock()
         self._opened: tuple[int, int] | None = None
         """Which file is open, whatever is at its path by now."""
-        self._run(lambda: None, opened=False)
+        self._process: int | None = None
+        """Which process opened it: a fork must not use the connection of its parent."""
+        self._inherited: list[sqlite3.Connection] = []
+        self._run(lambda: None)
 
     def __enter__(self) -> ScoreStore:
         return self
@@ -91,8 +95,9 @@ class ScoreStore:
         self.close()
 
     def close(self) -> None:
-        with self._lock:
-            self._database.close()
+        if self._process == os.getpid():
+            with self._lock:
+                self._database.close()
 
     def find(
         self, key: str, digests: Iterable[bytes], explain: bool, columns: int
@@ -188,6 +193,7 @@ class ScoreStore:
             # SQLite removes this file when the last of its users has closed the other.
             clean = not file.with_name(file.name + "-wal").exists()
         self._database = sqlite3.connect(self.path, timeout=WAIT, check_same_thread=False)
+        self._process = os.getpid()
         self._opened = _identity(file)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
@@ -248,15 +254,19 @@ class ScoreStore:
                 "LIMIT (SELECT COUNT(*) / 4 + 1 FROM scores))"
             )
 
-    def _run(self, work: Callable[[], Result], *, opened: bool = True) -> Result:
+    def _run(self, work: Callable[[], Result]) -> Result:
         """Do some work with the file, one thread at a time; if it is damaged, again with a new one.
 
         Whatever else happens to the file is told in one sentence.
         """
+        if self._process not in (None, os.getpid()):
+            # To close it here would let go of locks that the parent holds.
+            self._inherited.append(self._database)
+            self._lock, self._process = RLock(), None
         with self._lock:
             try:
                 try:
-                    if not opened:
+                    if self._process is None:
                         self._open()
                     return work()
                 except sqlite3.DatabaseError as error:

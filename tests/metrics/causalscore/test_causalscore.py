@@ -305,8 +305,8 @@ def saved(artifact: Artifact, folder: Path) -> CausalScore:
 def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     network = {k: t for k, t in artifact.network.items() if "classifier" not in k}
     options = {**artifact.options, "colour": "red"}
-    for harm in ({"network": network}, {"options": options}):
-        harmed = saved(replace(artifact, **harm), tmp_path / "harmed")  # type: ignore[arg-type]
+    for part, harm in (("network", network), ("options", options)):
+        harmed = saved(replace(artifact, **{part: harm}), tmp_path / part)  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
             harmed.restored(engines)
     other = saved(replace(artifact, backbone_sha256="0" * 64), tmp_path / "other")
@@ -317,12 +317,10 @@ def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> N
 
 
 def test_no_number_is_no_score(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
-    network = {
-        k: torch.full_like(t, float("nan")) if k.startswith("unconditional.classifier") else t
-        for k, t in artifact.network.items()
-    }
-    broken = saved(replace(artifact, network=network), tmp_path / "broken")
-    (score,) = broken.score_exchanges([exchange_of("How are you?", "Fine.")], engines)[0]
+    metric = saved(artifact, tmp_path / "sound")
+    graph = CausalGraph((0.9, float("nan")), {})
+    dialogue = exchange_of("How are you?", "Fine.")
+    score = metric._score(graph, dialogue, artifact, "turn.mean", explain=False)
     assert (score.value, score.reason) == (None, "the classifiers give no number")
 
 

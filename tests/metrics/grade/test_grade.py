@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -214,8 +215,8 @@ def test_only_the_last_utterances_count(metric: Grade, engines: Engines) -> None
 def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> None:
     network = {k: t for k, t in artifact.network.items() if "fc_3" not in k}
     options = {**artifact.options, "colour": "red"}
-    for harm in ({"network": network}, {"options": options}):
-        harmed = saved(replace(artifact, **harm), tmp_path / "harmed")  # type: ignore[arg-type]
+    for part, harm in (("network", network), ("options", options)):
+        harmed = saved(replace(artifact, **{part: harm}), tmp_path / part)  # type: ignore[arg-type]
         with pytest.raises(CauserieError, match="damaged"):
             harmed.restored(engines)
     other = saved(replace(artifact, backbone_sha256="0" * 64), tmp_path / "other")
@@ -230,6 +231,9 @@ def test_harm_is_said(engines: Engines, artifact: Artifact, tmp_path: Path) -> N
     vectors = bytearray((changed / "vectors.safetensors").read_bytes())
     vectors[-1] ^= 1
     (changed / "vectors.safetensors").write_bytes(vectors)
+    with pytest.raises(CauserieError, match="is damaged"):
+        replace(good, graph=str(changed)).restored(engines)
+    write_sums(changed)  # a graph of its own, then
     with pytest.raises(CauserieError, match="trained with another graph"):
         replace(good, graph=str(changed)).restored(engines)
 
@@ -360,9 +364,21 @@ def test_wrong_settings_are_one_sentence(changed: dict[str, object], message: st
         GradeConfig(**changed)  # type: ignore[arg-type]
 
 
+def write_sums(folder: Path) -> None:
+    """Say of a graph's files that they are as they should be."""
+    names = (folder / "SHA256SUMS").read_text().split()[1::2]
+    sums = (
+        f"{sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in names
+        if (folder / name).exists()
+    )
+    (folder / "SHA256SUMS").write_text("".join(sums))
+
+
 def test_a_graph_without_vectors_is_refused(engines: Engines, tmp_path: Path) -> None:
     folder = shutil.copytree(Graph.open().folder, tmp_path / "bare")
     (folder / "vectors.safetensors").unlink()
+    write_sums(folder)
     with pytest.raises(CauserieError, match="has no vectors"):
         prepare(engines, run_in(tmp_path, replace(FROZEN, graph=str(folder))))
 

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-
-from causerie.engines.shapes import rowwise
 
 if TYPE_CHECKING:
     from causerie.metrics.density.extractor import Extractor
@@ -60,6 +57,10 @@ class Gaussian:
 
     def mahalanobis(self, features: Floats) -> Floats:
         """Square root of the distance in eq. 3."""
+        import torch
+
+        from causerie.engines.shapes import rowwise
+
         centred = torch.from_numpy(np.ascontiguousarray(features - self.mean, dtype=np.float32))
         whitening = torch.from_numpy(self.whitening)
         distances: Floats = rowwise(lambda rows: (rows @ whitening).norm(dim=1), centred).numpy()
