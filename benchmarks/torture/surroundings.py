@@ -99,7 +99,7 @@ from causerie.io import read
 from causerie.scoring import Batch, Plan, Scorer
 
 path, encoder, metrics, method = sys.argv[1:]
-plan = Plan.of(metrics, settings=Settings(encoder=encoder), speaker="all")
+plan = Plan.of(metrics, settings=Settings(encoder=encoder, threads=2), speaker="all")
 scorer = Scorer(plan)
 dialogues = list(read(path))
 
@@ -127,7 +127,11 @@ def company(rng: random.Random, folder: Path, amounts: Amounts, encoder: str) ->
     metrics = "density,causalscore,cosine" if encoder == "default" else "cosine"
     for method in ("fork", "spawn"):
         words = [sys.executable, script, source, encoder, metrics, method]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+        except subprocess.TimeoutExpired:
+            tally.fault(f"{method}: it hangs")
+            continue
         if done.returncode:
             tally.fault(f"{method}: {done.stderr.strip()[-300:]}")
         else:

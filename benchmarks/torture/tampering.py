@@ -12,6 +12,13 @@ from common import Amounts, Tally, sentence
 
 def tampered(rng: random.Random, files: list[Path]) -> tuple[Path, bytes, str]:
     """One file of several changed; returns it with what it was and what was done."""
+    while True:
+        path, before, kind = _tampered(rng, files)
+        if path.read_bytes() != before:
+            return path, before, kind
+
+
+def _tampered(rng: random.Random, files: list[Path]) -> tuple[Path, bytes, str]:
     path = rng.choice(files)
     before = path.read_bytes()
     made = bytearray(before)

@@ -222,6 +222,15 @@ def test_rows_between_bad_ones_that_break_no_quotation_stay(tmp_path: Path) -> N
     assert [r.dialogue.id for r in found if isinstance(r, Exchange)] == ["good0", "good1"]
 
 
+@pytest.mark.parametrize("inches", ['the tv is 40",nice', "he is 6'2\",ok"])
+def test_sound_rows_are_not_taken_for_parts_of_a_bad_one(tmp_path: Path, inches: str) -> None:
+    good = [f"good{number},a,b" for number in range(20)]
+    rows = ["id,context,response", "bad,how are you, fine, thanks", *good, f"late,{inches}", ""]
+    (tmp_path / "in.csv").write_text("\n".join(rows))
+    found = [r.dialogue.id for r in read(tmp_path / "in.csv") if isinstance(r, Exchange)]
+    assert found[:20] == [f"good{number}" for number in range(20)]
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [

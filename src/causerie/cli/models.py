@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -91,7 +93,7 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
 
     Example: `causerie models verify SmolLM2-135M-Instruct`
     """
-    from causerie.cli.console import show
+    from causerie.cli.console import say, show
     from causerie.errors import CauserieError
     from causerie.graph import Graph
     from causerie.graph.graph import shipped_graphs
@@ -101,19 +103,26 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
     store = Store(models_dir)
     entries = [entry for name in names or () for entry in store.named(name)]
     entries = entries or [entry for entry in store.entries() if store.has(entry.name)]
+    checks: dict[str, Callable[[], object]] = {
+        entry.name: partial(store.verify, entry.name) for entry in entries
+    }
+    if not names:
+        checks |= {f"artifact {a}": partial(load_artifact, a) for a in shipped_artifacts()}
+        checks |= {f"graph {g}": partial(Graph.open, g) for g in shipped_graphs()}
+    problems: list[CauserieError] = []
+    for what, check in checks.items():
+        try:
+            check()
+            show(f"{what}: all files are what they should be")
+        except CauserieError as error:
+            problems.append(error)
     if not entries:
-        raise CauserieError(f"the store {store.folder} is empty: run `causerie models pull`")
-    for entry in entries:
-        checked = len(store.verify(entry.name))
-        show(f"{entry.name}: {checked} files are what they should be")
-    if names:
-        return
-    for artifact in shipped_artifacts():
-        load_artifact(artifact)
-        show(f"artifact {artifact}: it is what its config.json says")
-    for graph in shipped_graphs():
-        checked = len(Graph.open(graph).contents)
-        show(f"graph {graph}: {checked} files are what they should be")
+        empty = f"the store {store.folder} is empty: run `causerie models pull`"
+        problems.append(CauserieError(empty))
+    for problem in problems[:-1]:
+        say(str(problem))
+    if problems:
+        raise problems[-1]
 
 
 @models_app.command()

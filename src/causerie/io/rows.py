@@ -269,8 +269,10 @@ def _lines_of_it(lines: list[str], delimiter: str, width: int, *, quoted: bool) 
         while at < len(text) and (cell := sound.match(text, at)):
             at = cell.end()
         stray = at < len(text) and text[at] != '"'  # in a cell that no mark has opened
-        if stray and (found := closes.match(text, text.find('"', at) - 1)):
-            return start + text.count("\n", 0, found.start()) + 1
+        ends = closes.match(text, text.find('"', at) - 1) if stray else None
+        # Where no mark was wrong before, a whole row may as well speak of 40" screens.
+        if ends and (quoted or len(row) != width):
+            return start + text.count("\n", 0, ends.start()) + 1
         if not broken and quoted and (stray or (row and len(row) != width and taken <= _SOON)):
             rest = taken
     return rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -26,6 +27,9 @@ from causerie.models.sources import (
     take,
 )
 from causerie.progress import announced
+
+_NOT_THE_SOURCE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
+"""Failures of the place where a model is to be kept: another source would not help."""
 
 _NO_LONGER_READ = ("manifest.json",)
 """What earlier versions wrote beside converted files."""
@@ -234,11 +238,12 @@ class Store:
         if entry.weights not in files.sha256 or not entry.is_gguf:
             return files
         if entry.name not in self._converted:
-            self._converted[entry.name] = tempfile.TemporaryDirectory(prefix="causerie-weights-")
-            folder = Path(self._converted[entry.name].name)
+            made = tempfile.TemporaryDirectory(prefix="causerie-weights-")
+            folder = Path(made.name)
             (folder / entry.weights).write_bytes(files.read(entry.weights).data)
             _convert(entry, folder / entry.weights, folder / "converted")
             self._given[entry.name] = ModelFiles.listed(folder / "converted")
+            self._converted[entry.name] = made
         return self._given[entry.name]
 
     def _entry(self, name: str) -> Entry:
@@ -319,6 +324,11 @@ def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
                 else:
                     fetch(source, entry, folder)
             except (SourceError, OSError) as error:
+                if isinstance(error, OSError) and error.errno in _NOT_THE_SOURCE:
+                    raise CauserieError(
+                        f"{entry.name} could not be kept in {folder.parent} "
+                        f"({first_line(error)}): make room there, or name another --models-dir"
+                    ) from error
                 failures.append(f"{source}: {first_line(error)}")
             else:
                 return folder

@@ -42,7 +42,7 @@ _WORDS = (
     r"|sluts?|slutty|stfu|tit(?:s|ties)|twats?|wank(?:s|er|ers|ing)?|wtf"
 )
 _ANYWHERE = (
-    "f+u+c+k|b+i+a?t+c+h|arsehole|motherf|dickhead|cocksuck|blowjob|dildo|whore|faggot"
+    "(?<!f)f+u+c+k|(?<!b)b+i+a?t+c+h|arsehole|motherf|dickhead|cocksuck|blowjob|dildo|whore|faggot"
     "|(?<!s)nigg(?:er|a(?!rd))"
 )
 _OBSCENE = re.compile(
@@ -59,7 +59,7 @@ _OBSCENE = re.compile(
     )
 )
 _PIECE = re.compile(r"cum laude|\S+")
-_WORD_START, _WORD_END = re.compile(r"[^\W_]*\Z"), re.compile(r"[^\W_]*")
+_WORD_END = re.compile(r"[^\W_]*")
 _LETTERS = re.compile(r"[a-z](?P<gap>[^\w\n]{1,2}|_)[a-z](?:(?P=gap)[a-z])+")
 """Letter by letter, with the same between each two."""
 _SPACED = re.compile("fuck(?:er|ing)?|shit|bitch|cunt|asshole|whore")
@@ -93,9 +93,9 @@ def _obscene(piece: str) -> tuple[tuple[int, int], ...]:
     """Where the obscene words of a folded piece of text start and end, each as a whole."""
     spans, at = [], 0
     while found := _OBSCENE.search(piece, at):
-        before = _WORD_START.search(piece, at, found.start())
-        after = _WORD_END.match(piece, found.end())
-        start = before.start() if before else found.start()
+        start, after = found.start(), _WORD_END.match(piece, found.end())
+        while start > at and piece[start - 1].isalnum():
+            start -= 1
         at = after.end() if after else found.end()
         spans.append((start, at))
     return tuple(spans)
