@@ -71,8 +71,8 @@ def twisted(rng: random.Random, record: dict[str, object]) -> object:
     return made
 
 
-def scored_rows(path: Path) -> tuple[list[tuple[str, int, float | None]], int]:
-    """The rows of a file in process, and how many records were rejected."""
+def scored_rows(path: Path) -> tuple[list[tuple[str, int, float | None]], int, int]:
+    """The rows of a file, and how many of its records were accepted and rejected."""
     from causerie.io import Rejected, read
     from causerie.scoring import Plan, Scorer
 
@@ -87,7 +87,7 @@ def scored_rows(path: Path) -> tuple[list[tuple[str, int, float | None]], int]:
     for batch in Scorer(Plan.of("length,overlap", speaker="all")).batches(records):
         for item, row in batch.rows():
             rows.append((item.dialogue.id, item.turn, row["length"].value))
-    return rows, rejected
+    return rows, len(records), rejected
 
 
 def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
@@ -98,7 +98,7 @@ def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
         lines: list[bytes] = []
         for record in good[:-1]:
             lines.append(json.dumps(record, ensure_ascii=False).encode())
-            bad = dict(record, id=f"bad-{record['id']}")
+            bad = dict(record, id="fuzzed")
             if rng.random() < 0.5:
                 line = mutated(rng, json.dumps(bad, ensure_ascii=False).encode())
                 line = line.replace(b"\n", b" ").replace(b"\r", b" ")
@@ -112,7 +112,7 @@ def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
         path.write_bytes(b"\n".join(lines) + b"\n")
         done += 100
         try:
-            rows, rejected = scored_rows(path)
+            rows, accepted, rejected = scored_rows(path)
         except Exception as error:  # whatever it is, it is what is being looked for
             tally.fault(f"{type(error).__name__}: {error}"[:200])
             continue
@@ -120,12 +120,12 @@ def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
         for record in good:
             if found[str(record["id"])] != len(record["turns"]) - 1:  # type: ignore[arg-type]
                 tally.fault(f"a neighbour has {found[str(record['id'])]} rows: {record['id']}")
-        names = {name for name in found if name not in {str(r["id"]) for r in good}}
         blank = sum(not line.strip() for line in lines)
-        if len(names) + rejected != 100 - blank:
-            tally.fault(f"{len(names)} names and {rejected} rejected of 100 fuzzed lines")
+        fuzzed = accepted - len(good)
+        if fuzzed + rejected != 100 - blank:
+            tally.fault(f"{fuzzed} accepted and {rejected} rejected of 100 fuzzed lines")
         tally.counts["rejected"] += rejected
-        tally.counts["accepted"] += len(names)
+        tally.counts["accepted"] += fuzzed
     tally.counts["records"] = done
     return tally
 

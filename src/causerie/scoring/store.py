@@ -242,7 +242,9 @@ class ScoreStore:
     def _known(self, key: str) -> int | None:
         """The number of a metric's key; None if nothing was ever kept under it."""
         row = self._database.execute("SELECT id FROM metrics WHERE key=?", (key,)).fetchone()
-        return int(row[0]) if row else None
+        if row and not isinstance(row[0], int):
+            raise sqlite3.DatabaseError("a metric has no number")
+        return row[0] if row else None
 
     def _forget_oldest(self) -> None:
         (pages,) = self._database.execute("PRAGMA page_count").fetchone()
