@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from common import Amounts, Tally, sentence
@@ -45,12 +46,32 @@ def _tampered(rng: random.Random, files: list[Path]) -> tuple[Path, bytes, str]:
     return path, before, kind
 
 
+def tamper(
+    rng: random.Random, tally: Tally, files: list[Path], same: Callable[[], bool], count: int
+) -> None:
+    """Change one of the files again and again: it is refused, or everything is the `same`."""
+    from causerie.errors import CauserieError
+
+    for _ in range(count):
+        path, before, kind = tampered(rng, files)
+        tally.counts[kind] += 1
+        try:
+            if same():
+                tally.counts["same"] += 1
+            else:
+                tally.fault(f"{path.name} ({kind}): silently different")
+        except CauserieError:
+            tally.counts["refused"] += 1
+        except Exception as error:
+            tally.fault(f"{path.name} ({kind}): {type(error).__name__}: {error}"[:200])
+        path.write_bytes(before)
+
+
 def tampered_artifacts(rng: random.Random, folder: Path, count: int, encoder: str) -> Tally:
     import shutil
 
     from causerie.dialogue import Dialogue
     from causerie.engines import Engines, Settings
-    from causerie.errors import CauserieError
     from causerie.models.artifact import ArtifactInfo
     from causerie.scoring import Plan, Scorer
 
@@ -66,31 +87,21 @@ def tampered_artifacts(rng: random.Random, folder: Path, count: int, encoder: st
         rows = Scorer(plan, engines=engines).score(dialogue)
         return [{name: score.value for name, score in row.items()} for row in rows]
 
+    def unchanged(metric: str, place: Path, expected: list[dict[str, float | None]]) -> bool:
+        return scores(metric, place) == expected
+
     for metric in ("causalscore", "odes"):
         place = folder / metric
         shutil.copytree(ArtifactInfo.find(metric, metric).folder, place)
-        expected = scores(metric, place)
         files = [p for p in place.iterdir() if p.suffix in (".json", ".safetensors")]
-        for _ in range(count // 2):
-            path, before, kind = tampered(rng, files)
-            tally.counts[kind] += 1
-            try:
-                same = scores(metric, place) == expected
-                tally.counts["same scores"] += same
-                if not same:
-                    tally.fault(f"{metric}/{path.name} ({kind}): other scores")
-            except CauserieError:
-                tally.counts["refused"] += 1
-            except Exception as error:
-                tally.fault(f"{metric}/{path.name} ({kind}): {type(error).__name__}: {error}"[:200])
-            path.write_bytes(before)
+        same = partial(unchanged, metric, place, scores(metric, place))
+        tamper(rng, tally, files, same, count // 2)
     return tally
 
 
 def tampered_graphs(rng: random.Random, folder: Path, count: int) -> Tally:
     import shutil
 
-    from causerie.errors import CauserieError
     from causerie.graph import Graph
 
     tally = Tally("tampered graphs")
@@ -105,18 +116,7 @@ def tampered_graphs(rng: random.Random, folder: Path, count: int) -> Tally:
 
     expected = seen()
     files = [path for path in place.iterdir() if path.is_file()]
-    for _ in range(count):
-        path, before, kind = tampered(rng, files)
-        tally.counts[kind] += 1
-        try:
-            if seen() != expected:
-                tally.fault(f"{path.name} ({kind}): another graph")
-            tally.counts["same"] += 1
-        except CauserieError:
-            tally.counts["refused"] += 1
-        except Exception as error:
-            tally.fault(f"{path.name} ({kind}): {type(error).__name__}: {error}"[:200])
-        path.write_bytes(before)
+    tamper(rng, tally, files, lambda: seen() == expected, count)
     return tally
 
 
@@ -124,7 +124,7 @@ def tampered_stores(rng: random.Random, folder: Path, count: int) -> Tally:
     import warnings
 
     from causerie.dialogue import Dialogue
-    from causerie.errors import CauserieError, CauserieWarning
+    from causerie.errors import CauserieWarning
     from causerie.metrics.base import Score
     from causerie.scoring.store import Kept, ScoreStore, digest_of
 
@@ -135,25 +135,19 @@ def tampered_stores(rng: random.Random, folder: Path, count: int) -> Tally:
     path = folder / "scores.sqlite"
     with ScoreStore(path) as store:
         store.put("metric", rows, explain=False)
-    whole = path.read_bytes()
-    for _ in range(count):
-        path.write_bytes(whole)
-        _, _, kind = tampered(rng, [path])
-        tally.counts[kind] += 1
+
+    def same() -> bool:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CauserieWarning)
                 with ScoreStore(path) as store:
                     found = store.find("metric", digests, explain=False, columns=1)
-            if any(found[d].scores != rows[d].scores for d in found):
-                tally.fault(f"{kind}: other scores")
-            tally.counts["scores kept"] += len(found) == len(rows)
-        except CauserieError:
-            tally.counts["refused"] += 1
-        except Exception as error:
-            tally.fault(f"{kind}: {type(error).__name__}: {error}"[:200])
-        for file in folder.glob("scores.sqlite*"):
-            file.unlink()
+            return all(found[d].scores == rows[d].scores for d in found)
+        finally:
+            for file in folder.glob("scores.sqlite*"):
+                file.unlink()
+
+    tamper(rng, tally, [path], same, count)
     return tally
 
 

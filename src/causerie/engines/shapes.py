@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 SHORTEST = 8
 FEWEST_TOKENS = 32
-"""Of a pass: with fewer, each of several CPU threads might be left with a handful of rows."""
+"""A pass has so many: with fewer, each of several CPU threads might be left with too few rows."""
 ROWS = 16
 """A head is given a multiple of so many rows."""
 

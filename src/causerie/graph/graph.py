@@ -73,7 +73,7 @@ class Graph:
     about: About
     arrays: dict[str, NDArray[Any]]
     contents: Mapping[str, Content]
-    """Of its files, as they were when it was opened."""
+    """The contents of its files, as they were when it was opened."""
 
     @classmethod
     def open(cls, name: str | Path = DEFAULT) -> Graph:
@@ -150,7 +150,7 @@ class Graph:
 
     @property
     def sha256(self) -> str:
-        """Of all that it is made of, without card and licence."""
+        """A digest of all that it is made of, without card and licence."""
         return joint_sha256([(part, content.sha256) for part, content in self.contents.items()])
 
     @property

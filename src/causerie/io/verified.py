@@ -122,7 +122,7 @@ def _arrays(data: bytearray | mmap.mmap) -> dict[str, Placed]:
 
 
 def sha256(file: Path) -> str:
-    """Of a file that is only to be told apart; read once while its size and time stay."""
+    """Return the digest of a file, read once while its size and time stay: to tell files apart."""
     status = file.stat()
     return _sha256(file.resolve(), status.st_size, status.st_mtime_ns)
 

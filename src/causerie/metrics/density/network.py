@@ -29,7 +29,7 @@ AGAINST_REPETITION = 2.0
 _NEVER = float("-inf")
 
 Cosines: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Of unit vectors of turns with those of responses, one for each turn."""
+"""Cosines of unit vectors of turns with those of responses, one for each turn."""
 
 
 class Head(nn.Module):

@@ -195,7 +195,7 @@ def measure(
 
 
 def _corrupted(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
-    """By name, false responses; some responses have nothing that an attack could change."""
+    """Return false responses by name; some responses have nothing that an attack could change."""
     response, last = exchange.response.text, exchange.last(1)[0].text
     made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
     return {n: t for n, t in {"the last turn": last, **made}.items() if t not in ("", response)}
