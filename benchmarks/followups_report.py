@@ -1,23 +1,27 @@
 """All that docs/followups-results.md says, from data; scores that are known are not made again.
 
-    python benchmarks/followups_report.py DATA WORK
+    python benchmarks/followups_report.py DATA WORK [--lm qwen2.5-coder-0.5b] [--sample 100]
 
 DATA has `judged` (FED's turns and dialogues) and `fed_hypotheses.json`, the published follow-ups.
 Spearman correlations of every dimension of `fed`, `cpmi` and `cpmi-sym` with what people said about
 that dimension: with the tuned language model and the stock one, with our hypotheses and with the
-published ones. Two hours on two cores.
+published ones, averaged over the whole sequence as published and over the hypothesis alone. Two
+hours on two cores. With --lm, another language model on FED's turns alone; what that takes is said
+after the first responses, and --sample takes only so many turns, whole conversations.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +31,13 @@ from causerie.bench.papers.printed import printed_tables
 from causerie.bench.run import plan_for
 from causerie.bench.sets.catalogue import find_set
 from causerie.bench.sets.judged import read_judged
-from causerie.bench.sets.units import Units, units_of
+from causerie.bench.sets.units import Units, sampled, units_of
 from causerie.dialogue import Dialogue
 from causerie.engines import Settings
 from causerie.metrics import load_metric
 from causerie.metrics.base import Level, Metric
 from causerie.metrics.followups.hypotheses import OVERALL, dimension_name
+from causerie.metrics.followups.sequences import Average
 from causerie.progress import Progress
 from causerie.render.tables import Marked, Table, markdown_table
 from causerie.scoring import Batch, Plan, Scorer, ScoreStore
@@ -55,6 +60,7 @@ CHANGES = (
     ("cpmi", "cpmi-sym"),
     ("stock", "tuned"),
     ("published", "ours"),
+    ("sequence", "hypothesis"),
 )
 """What is compared, old and new: on average over all other choices."""
 SETS = {"fed_turn": "Turns", "fed_dialog": "Dialogues"}
@@ -63,7 +69,9 @@ ABOUT = (
     "Spearman's rho of every dimension with what people said about that dimension, the mean of "
     "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
     "language model that comes with causerie, *stock* what it was before; *ours* are the "
-    "hypotheses that come with causerie, *published* those of FED's authors. `overall` is the mean "
+    "hypotheses that come with causerie, *published* those of FED's authors; *sequence* is the "
+    "average over all tokens, as published, *hypothesis* that over the hypothesis alone. "
+    "`overall` is the mean "
     "of z-scores where there are statistics of people (tuned, ours), else the plain mean of the "
     "dimensions with hypotheses on both sides. *Printed* is table 1 of the C-PMI paper, with "
     "DialoGPT-large (774M parameters; ours has 135M). The last "
@@ -75,7 +83,7 @@ ABOUT = (
 
 
 Key: TypeAlias = tuple[str, ...]
-"""A row: metric, language model and hypotheses; of one in `SINGLE` its name alone."""
+"""A row: metric, language model, hypotheses and average; of one in `SINGLE` its name alone."""
 
 
 @dataclass(frozen=True)
@@ -86,30 +94,47 @@ class Judged:
     human: Mapping[str, NDArray[np.float64]]
 
     @classmethod
-    def read(cls, name: str, data: Path) -> Judged:
+    def read(cls, name: str, data: Path, most: int | None) -> Judged:
         judged = read_judged(find_set(name, data))
+        if most is not None:
+            judged = sampled(judged, most, seed=0)
         units = units_of(judged)
         human = {_name(d): judgement_of(judged, units, d).points for d in judged.dimensions}
         return cls(units, human)
 
 
 def main() -> None:
-    report, data = Report.from_command_line("What the follow-up metrics are worth", __doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--lm", help="a language model by name, on the turns alone")
+    parser.add_argument("--sample", type=int, help="so many turns or dialogues at most")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    report, data = Report("What the follow-up metrics are worth", options.work), options.data
+    models = {options.lm: options.lm} if options.lm else MODELS
+    sets = {"fed_turn": SETS["fed_turn"]} if options.lm else SETS
     report.add("How to read this", ABOUT)
     hypotheses = {"ours": None, "published": data / "fed_hypotheses.json"}
     with ScoreStore(report.work / "scores.sqlite") as store:
-        for name, title in SETS.items():
-            judged = Judged.read(name, data)
+        for name, title in sets.items():
+            judged = Judged.read(name, data, options.sample)
             scores: dict[Key, dict[str, NDArray[np.float64]]] = {}
-            for model, network in MODELS.items():
+            for model, network in models.items():
                 together = joined(list(hypotheses.values()), report.work)
                 keys = {
-                    ", ".join((metric, model, whose)): ((metric, model, whose), file)
-                    for (whose, file), metric in product(hypotheses.items(), METRICS)
+                    ", ".join((metric, model, whose, average)): (
+                        (metric, model, whose, average),
+                        file,
+                    )
+                    for (whose, file), metric, average in product(
+                        hypotheses.items(), METRICS, get_args(Average)
+                    )
                 }
                 # The first metric asks for all that the others want to know of a response.
-                metrics = {"together": loaded("cpmi-sym", together)}
-                metrics |= {alias: loaded(key[0], file) for alias, (key, file) in keys.items()}
+                metrics = {"together": loaded("cpmi-sym", together, "sequence")}
+                for alias, ((metric, _, _, average), file) in keys.items():
+                    metrics[alias] = loaded(metric, file, average)
                 batch = scored(metrics, judged, Settings(lm=network), store, f"{name}, {model}")
                 for alias, (key, _) in keys.items():
                     scores[key] = by_dimension(batch, alias, judged)
@@ -147,8 +172,13 @@ def scored(
     level: Level = "dialogue" if isinstance(items[0], Dialogue) else "turn"
     plan = plan_for(Plan(metrics, settings), level)
 
+    start = time.monotonic()
+
     def watch(progress: Progress) -> None:
-        print(f"{what}: {progress.done:.0f} of {len(items)}", file=sys.stderr)
+        took = time.monotonic() - start
+        left = took / max(1.0, progress.done) * (len(items) - progress.done) / 60
+        said = f"{progress.done:.0f} of {len(items)}, {left:.0f} more minutes"
+        print(f"{what}: {said}", file=sys.stderr)
 
     return Scorer(plan, store).score_all(items, watch=watch)
 
@@ -165,8 +195,9 @@ def joined(hypotheses: Sequence[Path | None], work: Path) -> Path:
     return out
 
 
-def loaded(metric: str, hypotheses: Path | None) -> Metric:
-    return load_metric(metric, **({"hypotheses": str(hypotheses)} if hypotheses else {}))
+def loaded(metric: str, hypotheses: Path | None, average: str) -> Metric:
+    options = {"hypotheses": str(hypotheses)} if hypotheses else {}
+    return load_metric(metric, average=average, **options)
 
 
 def by_dimension(batch: Batch, alias: str, judged: Judged) -> dict[str, NDArray[np.float64]]:
@@ -201,7 +232,12 @@ def tables(
         correlation_of_clusters(matrix[name], judged.human[name], judged.units.clusters, ranks=True)
         for name in single
     ]
-    changes = {f"{new} instead of {old}": change(keys, old, new) for old, new in CHANGES}
+    known = {choice for key in keys for choice in key}
+    changes = {
+        f"{new} instead of {old}": change(keys, old, new)
+        for old, new in CHANGES
+        if {old, new} <= known
+    }
 
     def with_gains(means: NDArray[np.float64]) -> NDArray[np.float64]:
         """Means of the rows, resamples x rows, and what the changes gain in them."""

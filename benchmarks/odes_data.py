@@ -5,7 +5,8 @@
 DATA is a folder with `dream_intents.jsonl.gz` (phrases of DREAM's intent catcher, Apache-2.0) and
 `convabuse.jsonl.gz` (users of two chatbots, annotated for abuse, CC BY 4.0). Writes
 OUT/dream.jsonl and OUT/convabuse.jsonl, all but a third, which no training sees. Utterances that
-are near copies of each other are in the same part.
+are near copies of each other are in the same part. With --rated RATED, a folder with the rated
+logs, it writes OUT/ji2022.jsonl too: the turns of `odes_labels.csv` that may be learned from.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import odes_turns
 from causerie.metrics.odes import OTHER, Utterance
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.train import Example, apart, examples
@@ -60,6 +62,8 @@ MAYBE = {
 """Classes of other intents that one may have too."""
 BORING = "boring"
 """A critique, which DREAM counts among the insults: left out."""
+TIMES = 3
+"""How often a labelled turn is learned in an epoch: they are few, and what users really say."""
 ABUSE = {"insult", "obscenity"}
 SEXUAL = "sex_harassment"
 
@@ -184,11 +188,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--rated", type=Path)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for name, parts in sources(options.data).items():
         write(options.out / f"{name}.jsonl", [one for part in LEARNED for one in parts[part]])
         print(name, {part: len(some) for part, some in parts.items()})
+    if options.rated:
+        turns = [one for one in odes_turns.read(options.rated) if one.part == "learned"]
+        write(options.out / "ji2022.jsonl", [one.example for one in turns] * TIMES)
+        print("ji2022", len(turns))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
     python benchmarks/odes_measured.py DATA [--artifact FOLDER]
 
-DATA is a folder as `odes_data.py` takes it. `measured` gives a report the same tables.
+DATA is a folder as `odes_data.py` takes it; with --rated FOLDER, which has the rated logs,
+precision and recall on the held-out turns of `odes_labels.csv` are added. `measured` gives a
+report the same tables.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+import odes_turns
 from causerie import Engines, Settings
 from causerie.metrics.odes import CLASSES, THRESHOLD, Odes
 from causerie.metrics.odes.classifier import Classifier
@@ -67,9 +70,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--artifact", default="odes")
+    parser.add_argument("--rated", type=Path)
     options = parser.parse_args()
     _, classifier = Odes(options.artifact).restored(Engines(Settings(threads=1)))
     print(measured(classifier, options.data))
+    if options.rated:
+        print(f"\n{odes_turns.measured(classifier, odes_turns.read(options.rated))}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 from causerie.dialogue import Dialogue, Turn
+from causerie.engines import Engines
 from causerie.engines.encoder import Encoder, EncoderInput
+from causerie.quality.judging import Judge
 from causerie.scoring import Plan, Scorer
 
 BAR = 1.5
@@ -66,9 +68,13 @@ def record(encoders: list[Encoder], work: Callable[[], object]) -> list[list[Enc
     return [list(seen) for seen in asked]
 
 
-def seconds(encoders: list[Encoder], work: Callable[[], object]) -> float:
-    for encoder in encoders:
-        encoder.forget()
+def seconds(engines: Engines, work: Callable[[], object]) -> float:
+    made = [part for one in engines.loaded() for part in (one if isinstance(one, tuple) else [one])]
+    for one in made:
+        if isinstance(one, Encoder):
+            one.forget()
+        elif isinstance(one, Judge):
+            one.parts.forget()
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -105,7 +111,7 @@ def main() -> int:
     best = dict.fromkeys(works, float("inf"))
     for _ in range(options.rounds):
         for name, work in works.items():
-            best[name] = min(best[name], seconds(encoders, work))
+            best[name] = min(best[name], seconds(scorer.engines, work))
     for encoder, own in zip(encoders, inputs, strict=True):
         print(f"{encoder.name}: {len(own):,} distinct inputs")
     ratio = best["plan"] / best["bound"]

@@ -48,6 +48,12 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a Llama-like language model with a window that a judge's prompt fits in."""
+    return tiny.make_llama(tmp_path_factory.mktemp("models") / "tiny-judge", window=4096)
+
+
+@pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a BERT-like encoder (window 64)."""
     return tiny.make_bert(tmp_path_factory.mktemp("models") / "tiny-bert")

@@ -49,8 +49,10 @@ def watch(event, arguments):
         left -= 1
         if left == 0:
             signal.raise_signal(number)
-# a shell's background jobs, and so these tests in one, have the signal ignored
+# a shell's background jobs, and so these tests in one, have signals ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 sys.addaudithook(watch)
 """
 

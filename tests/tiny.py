@@ -70,8 +70,8 @@ def _save_gpt2(architecture: Any, folder: Path, **settings: int) -> Path:
     return _save(architecture, config, tokenizer, folder)
 
 
-def make_llama(folder: Path) -> Path:
-    """A Llama-like language model: grouped queries, rotary positions, window 256, chat template."""
+def make_llama(folder: Path, window: int = 256) -> Path:
+    """A Llama-like language model: grouped queries, rotary positions, chat template."""
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     end, start, stop = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
@@ -81,7 +81,7 @@ def make_llama(folder: Path) -> Path:
         eos_token=stop,
         unk_token=end,
         additional_special_tokens=[start, stop],
-        model_max_length=256,
+        model_max_length=window,
         chat_template=CHAT_TEMPLATE,
     )
     config = LlamaConfig(
@@ -91,7 +91,7 @@ def make_llama(folder: Path) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=256,
+        max_position_embeddings=window,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         tie_word_embeddings=True,

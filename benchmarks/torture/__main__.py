@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -34,6 +35,12 @@ PARTS: dict[str, Callable[[random.Random, Path, Amounts, str], Iterator[Tally]]]
 }
 
 
+def cpu_seconds() -> float:
+    """Of this process and of all those it has waited for."""
+    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in own)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=None)
@@ -45,12 +52,16 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     amounts, faults, started = Amounts.few() if given.short else Amounts(), 0, time.monotonic()
     for part in given.only or PARTS:
+        before, spent = time.monotonic(), cpu_seconds()
         with tempfile.TemporaryDirectory() as folder:
             rng = random.Random(f"{seed} {part}")
             for tally in PARTS[part](rng, Path(folder), amounts, given.encoder):
                 print(tally, flush=True)
                 faults += len(tally.faults)
-    print(f"{faults} faults in {time.monotonic() - started:.0f} s")
+        took, spent = time.monotonic() - before, cpu_seconds() - spent
+        print(f"  ({part} took {took:.0f} s, {spent:.0f} s of CPU)", flush=True)
+    took = time.monotonic() - started
+    print(f"{faults} faults in {took:.0f} s, {cpu_seconds():.0f} s of CPU (seed {seed})")
     return 1 if faults else 0
 
 

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common import Amounts, Tally, dialogues, sentence
 
+if TYPE_CHECKING:
+    from causerie.dialogue import Dialogue, Exchange
+
 DEEP = "(lists in lists)"
+ODD = (
+    *(
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b",",
+        b";",
+        b"\t",
+        b"\n",
+        b"\\u",
+        b"NaN",
+        b"1e999",
+        b"null",
+        b"=cmd|",
+    ),
+    *(b"\x00", b"\xff\xfe", b"\x1b[31m", b"\xed\xa0\x80"),
+)
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
@@ -18,26 +45,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
     made = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 5])):
         place = rng.randrange(len(made) + 1)
-        odd = rng.choice(
-            [
-                b'"',
-                b"\x00",
-                b"\xff\xfe",
-                b"{",
-                b"}",
-                b"[",
-                b",",
-                b"\\u",
-                b"\x1b[31m",
-                b"\xed\xa0\x80",
-                b"NaN",
-                b"1e999",
-                b"null",
-                b"=cmd|",
-                b";",
-                b"\t",
-            ]
-        )
+        odd = rng.choice(ODD)
         kind = rng.randrange(5)
         if kind == 0 and made:
             made[place % len(made)] = rng.randrange(256)
@@ -71,8 +79,8 @@ def twisted(rng: random.Random, record: dict[str, object]) -> object:
     return made
 
 
-def scored_rows(path: Path) -> tuple[list[tuple[str, int, float | None]], int, int]:
-    """The rows of a file, and how many of its records were accepted and rejected."""
+def scored(path: Path) -> tuple[list[Dialogue | Exchange], list[tuple[str, int]], int]:
+    """The records of a file, the id and turn of every scored row, and how many were rejected."""
     from causerie.io import Rejected, read
     from causerie.scoring import Plan, Scorer
 
@@ -85,9 +93,8 @@ def scored_rows(path: Path) -> tuple[list[tuple[str, int, float | None]], int, i
             records.append(record)
     rows = []
     for batch in Scorer(Plan.of("length,overlap", speaker="all")).batches(records):
-        for item, row in batch.rows():
-            rows.append((item.dialogue.id, item.turn, row["length"].value))
-    return rows, len(records), rejected
+        rows += [(item.dialogue.id, item.turn) for item, row in batch.rows()]
+    return records, rows, rejected
 
 
 def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
@@ -112,16 +119,16 @@ def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
         path.write_bytes(b"\n".join(lines) + b"\n")
         done += 100
         try:
-            rows, accepted, rejected = scored_rows(path)
+            records, rows, rejected = scored(path)
         except Exception as error:  # whatever it is, it is what is being looked for
             tally.fault(f"{type(error).__name__}: {error}"[:200])
             continue
-        found = Counter(name for name, _, _ in rows)
+        found = Counter(name for name, _ in rows)
         for record in good:
             if found[str(record["id"])] != len(record["turns"]) - 1:  # type: ignore[arg-type]
                 tally.fault(f"a neighbour has {found[str(record['id'])]} rows: {record['id']}")
         blank = sum(not line.strip() for line in lines)
-        fuzzed = accepted - len(good)
+        fuzzed = len(records) - len(good)
         if fuzzed + rejected != 100 - blank:
             tally.fault(f"{fuzzed} accepted and {rejected} rejected of 100 fuzzed lines")
         tally.counts["rejected"] += rejected
@@ -130,73 +137,159 @@ def fuzzed_records(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
     return tally
 
 
-def fuzzed_files(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
-    from causerie.errors import CauserieError
+@dataclass(frozen=True)
+class Made:
+    """A file in pieces, one for each record, of which some are to be damaged."""
 
+    suffix: str
+    pieces: list[bytes]
+    head: bytes = b""
+    between: bytes = b"\n"
+    tail: bytes = b""
+    inside: Callable[[bytes], set[int]] = lambda piece: {0}
+    """In which lines of a damaged piece a record may begin, for all that the file says."""
+
+    def file(self, pieces: list[bytes]) -> bytes:
+        return self.head + self.between.join(pieces) + self.tail
+
+    def lines(self, pieces: list[bytes]) -> list[int]:
+        """Where each piece begins."""
+        starts = (self.head + self.between.join([*pieces[:n], b""]) for n in range(len(pieces)))
+        return [start.count(b"\n") + 1 for start in starts]
+
+
+def fuzzed_files(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
+    """One or two records of a file are damaged: the others stay, and no new ones appear."""
     tally = Tally("fuzzed files")
-    makers = {
-        "jsonl": _jsonl,
-        "json": _json,
-        "csv": _csv,
-        "tsv": _tsv,
-        "txt": _text,
-        "parquet": _parquet,
-    }
+    makers = [_jsonl, _json, _csv, _tsv, _text]
     for number in range(amounts.files):
-        suffix = list(makers)[number % len(makers)]
-        whole = makers[suffix](rng)
-        path = folder / f"fuzz.{suffix}"
-        path.write_bytes(mutated(rng, whole))
+        if number % (len(makers) + 1) == len(makers):
+            _fuzz_parquet(rng, folder, tally)
+            continue
+        made = makers[number % (len(makers) + 1)](rng)
+        path = folder / f"fuzz.{made.suffix}"
+        hurt = set(rng.choices(range(len(made.pieces)), k=rng.choice([1, 1, 2])))
+        pieces = [mutated(rng, p) if n in hurt else p for n, p in enumerate(made.pieces)]
         tally.counts["files"] += 1
         try:
-            scored_rows(path)
-        except CauserieError as said:
-            tally.counts["refused"] += 1
-            if "\n" in str(said):
-                tally.fault(f"more than one line: {said}"[:200])
+            path.write_bytes(made.file(made.pieces))
+            whole = _texts(scored(path)[0])
+            path.write_bytes(made.file(pieces))
+            found = _texts(scored(path)[0])
         except Exception as error:
-            tally.fault(f"{suffix}: {type(error).__name__}: {error}"[:200])
-            (folder / f"fault-{number}.{suffix}").write_bytes(path.read_bytes())
+            tally.fault(f"{made.suffix}: {type(error).__name__}: {error}"[:200])
+            continue
+        expected, allowed = {}, set()
+        for n, (before, line) in enumerate(zip(sorted(whole), made.lines(pieces), strict=True)):
+            if n in hurt:
+                allowed |= {line + inner for inner in made.inside(pieces[n])}
+            else:
+                expected[line] = whole[before]
+        lost = [line for line, texts in expected.items() if found.get(line) != texts]
+        phantoms = found.keys() - expected.keys() - allowed
+        for what, lines in (("lost", lost), ("phantom", sorted(phantoms))):
+            if lines:
+                tally.fault(f"{made.suffix} {number}: {what} in line {lines[0]}: {pieces}"[:600])
+        tally.counts["damaged records"] += len(hurt)
+        tally.counts["still read"] += len(found.keys() & allowed)
     return tally
 
 
-def _jsonl(rng: random.Random) -> bytes:
-    return b"".join(json.dumps(one).encode() + b"\n" for one in dialogues(rng, 5))
+def _texts(records: list[Dialogue | Exchange]) -> dict[int, tuple[str, ...]]:
+    """What is said in each record, by the line that a record without an id is called after."""
+    from causerie.dialogue import Exchange
+
+    dialogues = [r.dialogue if isinstance(r, Exchange) else r for r in records]
+    return {int(d.id.partition(":")[2]): tuple(t.text for t in d.turns) for d in dialogues}
 
 
-def _json(rng: random.Random) -> bytes:
-    return json.dumps(dialogues(rng, 5), indent=1).encode()
+def _without_ids(rng: random.Random) -> list[dict[str, object]]:
+    return [{k: v for k, v in one.items() if k != "id"} for one in dialogues(rng, 6)]
 
 
-def _csv(rng: random.Random, comma: str = ",") -> bytes:
-    import csv
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter=comma)
-    writer.writerow(["id", "context", "response", "system"])
-    for number in range(5):
-        writer.writerow([number, f"{sentence(rng)}\n{sentence(rng)}", sentence(rng), "aria"])
-    return out.getvalue().encode()
+def _every_line(piece: bytes) -> set[int]:
+    return set(range(piece.count(b"\n") + 1))
 
 
-def _tsv(rng: random.Random) -> bytes:
-    return _csv(rng, "\t")
+def _jsonl(rng: random.Random) -> Made:
+    return Made("jsonl", [json.dumps(d).encode() for d in _without_ids(rng)], inside=_every_line)
 
 
-def _text(rng: random.Random) -> bytes:
-    turns = (f"{'AB'[i % 2]}: {sentence(rng)}\n" for i in range(8))
-    return "".join(turns).encode()
+def _json(rng: random.Random) -> Made:
+    pieces = [json.dumps(one, indent=1).encode() for one in _without_ids(rng)]
+    return Made("json", pieces, b"[\n", b",\n", b"\n]\n")
 
 
-def _parquet(rng: random.Random) -> bytes:
+def _csv(rng: random.Random, suffix: str = "csv", delimiter: str = ",") -> Made:
+    """Rows as spreadsheets write them: their ends are not those of the lines in a cell."""
+    pieces = []
+    for _ in range(6):
+        context = [sentence(rng) for _ in range(rng.choice([1, 2, 2, 3]))]
+        context[-1] += rng.choice(["", ", and more", f",{sentence(rng)},{sentence(rng)}"])
+        out = io.StringIO()
+        csv.writer(out, delimiter=delimiter).writerow(["\n".join(context), sentence(rng), "aria"])
+        pieces.append(out.getvalue().removesuffix("\r\n").encode())
+    head = delimiter.join(["context", "response", "system"]).encode() + b"\r\n"
+    return Made(suffix, pieces, head, b"\r\n", b"\r\n", partial(_sound_rows, delimiter))
+
+
+def _tsv(rng: random.Random) -> Made:
+    return _csv(rng, "tsv", "\t")
+
+
+def _sound_rows(delimiter: str, piece: bytes) -> set[int]:
+    """Where rows begin in a piece of a table that as a whole keeps to the letter of RFC 4180."""
+    cell = re.compile(rf'(?:"(?:[^"]|"")*"|[^"{delimiter}\r\n]*)({delimiter}|\r?\n|\Z)')
+    text = piece.decode(errors="replace")
+    starts, at, after = {0}, 0, "none"
+    while after:
+        found = cell.match(text, at)
+        if found is None:
+            return {0}
+        at, after = found.end(), found[1]
+        if after.endswith("\n"):
+            starts.add(text.count("\n", 0, at))
+    return starts
+
+
+def _text(rng: random.Random) -> Made:
+    def block() -> bytes:
+        turns = [f"{'AB'[i % 2]}: {sentence(rng)}" for i in range(rng.randint(2, 6))]
+        return "\n".join(turns).encode()
+
+    return Made("txt", [block() for _ in range(6)], b"", b"\n\n", b"\n", _blocks)
+
+
+def _blocks(piece: bytes) -> set[int]:
+    """The lines of a piece of text that come first, or after a blank one."""
+    blank = [True, *(not line.strip() for line in piece.split(b"\n"))]
+    return {n for n in range(len(blank)) if blank[n]}
+
+
+def _fuzz_parquet(rng: random.Random, folder: Path, tally: Tally) -> None:
+    """Its bytes hang together, so all that is asked is that damage makes no rows."""
     import pyarrow
     import pyarrow.parquet
+
+    from causerie.errors import CauserieError
 
     rows = {name: [sentence(rng) for _ in range(5)] for name in ("context", "response")}
     sink = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(pyarrow.table(rows), sink)
-    return sink.getvalue().to_pybytes()
+    path = folder / "fuzz.parquet"
+    path.write_bytes(mutated(rng, sink.getvalue().to_pybytes()))
+    tally.counts["files"] += 1
+    try:
+        records, _, _ = scored(path)
+    except CauserieError as said:
+        tally.counts["refused"] += 1
+        if "\n" in str(said):
+            tally.fault(f"more than one line: {said}"[:200])
+    except Exception as error:
+        tally.fault(f"parquet: {type(error).__name__}: {error}"[:200])
+    else:
+        if len(records) > 5:
+            tally.fault(f"parquet: {len(records)} rows of 5")
 
 
 def fuzz(rng: random.Random, folder: Path, amounts: Amounts, encoder: str) -> Iterator[Tally]:

@@ -98,8 +98,8 @@ from causerie.engines import Settings
 from causerie.io import read
 from causerie.scoring import Batch, Plan, Scorer
 
-path, encoder, metrics, method = sys.argv[1:]
-plan = Plan.of(metrics, settings=Settings(encoder=encoder, threads=2), speaker="all")
+path, encoder, lm, metrics, method = sys.argv[1:]
+plan = Plan.of(metrics, settings=Settings(encoder=encoder, lm=lm, threads=2), speaker="all")
 scorer = Scorer(plan)
 dialogues = list(read(path))
 
@@ -107,13 +107,18 @@ def score(part):
     batch = Batch.joined(plan, scorer.batches(dialogues[part::8]))
     return [[score.value for score in row.values()] for _, row in batch.rows()]
 
+def check(found, what):
+    if found != expected:
+        wrong = sum(a != b for x, y in zip(found, expected) for a, b in zip(x, y))
+        sys.exit(f"{wrong} rows differ in {what}")
+
 if __name__ == "__main__":
     expected = [score(part) for part in range(8)]
     scorer = Scorer(plan)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(score, range(8))) == expected, "threads"
+        check(list(pool.map(score, range(8))), "threads")
     with multiprocessing.get_context(method).Pool(4) as pool:
-        assert pool.map(score, range(8)) == expected, method
+        check(pool.map(score, range(8)), method)
     print(sum(map(len, expected)))
 """
 
@@ -124,16 +129,23 @@ def company(rng: random.Random, folder: Path, amounts: Amounts, encoder: str) ->
     source = write_jsonl(folder / "company.jsonl", dialogues(rng, amounts.company))
     script = folder / "company.py"
     script.write_text(COMPANY, "utf-8")
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
+    import tiny
+
+    lm = tiny.make_llama(folder / "lm")
     metrics = "density,causalscore,cosine" if encoder == "default" else "cosine"
     for method in ("fork", "spawn"):
-        words = [sys.executable, script, source, encoder, metrics, method]
+        words = [sys.executable, script, source, encoder, lm, f"{metrics},perplexity", method]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+            done = subprocess.run(
+                words, capture_output=True, text=True, check=False, timeout=600,
+                env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},  # as the command line does it
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
-            tally.fault(f"{method}: it hangs")
+            tally.fault(f"{method}: it takes longer than ten minutes")
             continue
         if done.returncode:
-            tally.fault(f"{method}: {done.stderr.strip()[-300:]}")
+            tally.fault(f"{method}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
         else:
             tally.counts[f"replies ({method})"] = int(done.stdout)
     yield tally

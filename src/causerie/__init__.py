@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from causerie.io import Rejected, read
     from causerie.metrics.base import Column, Metric, Score
     from causerie.scoring import Plan, Result, Scorer, ScoreStore, Summary, evaluate, load
+    from causerie.server.client import Client
 
 __all__ = [
     "CauserieError",
+    "Client",
     "Column",
     "CompareResult",
     "Dialogue",
@@ -60,6 +62,7 @@ _LAZY = {
             *("Plan", "Result", "ScoreStore", "Scorer", "Summary"),
             *("evaluate", "load"),
         ),
+        "causerie.server.client": ("Client",),
     }.items()
     for name in names
 }

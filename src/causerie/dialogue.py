@@ -36,6 +36,9 @@ TOOLS = frozenset(
 )
 """Messages to and from these are left out and counted."""
 
+Fields: TypeAlias = Mapping[str, frozenset[str]]
+"""Values by the name of a field of records."""
+
 EVERYBODY = "all"
 """The name of no speaker: every turn is wanted."""
 
@@ -238,6 +241,13 @@ class Exchange:
     def role_of(self, turn: Turn) -> Role:
         """Return the turn's role; where none is known, the response's speaker is the system."""
         return self.dialogue.role_of(turn, self.response.speaker)
+
+
+def named_value(dialogue: Dialogue, fields: Fields) -> str | None:
+    """The first of these values that the dialogue has, as FIELD=VALUE; None if it has none."""
+    known = {**dialogue.metadata, "system": dialogue.system}
+    found = (f"{name}={known.get(name)}" for name in fields if str(known.get(name)) in fields[name])
+    return next(found, None)
 
 
 def exchanges_of(record: Dialogue | Exchange, speaker: str | None) -> list[Exchange]:

@@ -17,6 +17,7 @@ from causerie.bench.results import (
     Histogram,
     MetricFacts,
     MetricRow,
+    Reliability,
     RunOptions,
     RunResult,
     Sample,
@@ -136,6 +137,7 @@ def realistic_set(name: str, seed: int = 0) -> SetResult:
         if name == "dailydialog_zhao" else (),
         problems=("line 17: a rating is no number",) if name == "fed_turn" else (),
         statistics=statistics, ceiling=ceiling, alpha=estimate(0.42, n), kappa=estimate(0.31, n),
+        reliability=Reliability(estimate(0.6, n), Estimate(None, 0, reason="no pairs"), ()),
         rows=tuple(rows),
         significance=Significance(
             statistics[0], tuple(METRICS),
@@ -182,7 +184,8 @@ def small_set(
         "small", "Small", "turn", "overall", items, 0, items, items, 1, "1", 0,
         "", "", "", "", (), (), ("spearman",),
         {"spearman": Estimate(ceiling, items, reason=None if ceiling else "one annotator")},
-        *(Estimate(None, 0, reason="one annotator"),) * 2, tuple(rows),
+        *(Estimate(None, 0, reason="one annotator"),) * 2,
+        Reliability(*(Estimate(None, 0, reason="one annotator"),) * 2, ()), tuple(rows),
         Significance(
             "spearman", tuple(values), tuple(tuple(None for _ in values) for _ in values),
             tuple(tuple((a, b) in wins for b in values) for a in values),
@@ -205,7 +208,9 @@ def renamed(result: RunResult, rename: Callable[[str], str]) -> RunResult:
     """The same run with other names, notes, reasons...: every text but the sets' levels."""
 
     kinds = (RunResult, SetResult, MetricRow, MetricFacts, Significance, Sample, Histogram)
-    fields = {f for kind in (*kinds, RunOptions, Estimate) for f in kind.__annotations__}
+    fields = {
+        f for kind in (*kinds, RunOptions, Reliability, Estimate) for f in kind.__annotations__
+    }
 
     def walk(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):

@@ -543,7 +543,7 @@ def test_a_sample_is_noted(example: Example) -> None:
     part = sampled(example.judged, 40, seed=0)
     assert len(part) == 40
     columns = [column("m", range(40))]
-    result = analyse(part, columns, FAST, of_items=160)
+    result = analyse(part, columns, FAST, whole=example.judged)
     assert result.notes[0] == "a fixed sample: 40 of 160 items, whole clusters, seed 0"
     assert sampled(example.judged, 40, seed=1) != part
 

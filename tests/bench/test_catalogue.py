@@ -45,7 +45,6 @@ def test_the_default_list() -> None:
         "fed_turn",
         "fed_dialog",
         "dstc9_interactive",
-        "pairwise_dream",
     )
 
 

@@ -42,6 +42,16 @@ class Unlike(Alike):
 
 
 @dataclass(frozen=True)
+class Words(Alike):
+    """How many words the response has."""
+
+    name: ClassVar[str] = "words"
+
+    def score_one(self, exchange: Exchange) -> float | Score:
+        return len(exchange.response.text.split())
+
+
+@dataclass(frozen=True)
 class Silent(Alike):
     name: ClassVar[str] = "silent"
 
@@ -87,6 +97,32 @@ def test_ranks_by_hand(talks: Path) -> None:
     assert len(picture.findall(".//{http://www.w3.org/2000/svg}path")) == 4  # two columns scored
 
 
+def test_attacks_and_the_baseline_by_hand(tmp_path: Path) -> None:
+    lines = []
+    for number in range(40):
+        turns = [{"speaker": "A", "text": f"is it {number}"}]
+        turns.append({"speaker": "B", "text": f"yes it is indeed {number}"})
+        lines.append(json.dumps({"id": str(number), "turns": turns}))
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(lines))
+    metrics = scorer(longer=Words(), cosine=Alike(), silent=Silent())
+    result = run_ranking(metrics, Corpus.read([path]), max_items=40, attacks=True)
+    longer, cosine, silent = result.columns
+    # the longest of equals is never first; the words in common tell every dialogue
+    assert longer.gain is not None
+    assert (longer.gain.value, longer.gain.low, longer.gain.high) == (-1, -1, -1)
+    assert cosine.gain is None
+    last, shuffled = longer.attacks["the last turn"], longer.attacks["shuffle"]
+    assert last.above.value == 1  # five words against three
+    assert last.gain is not None
+    assert last.gain.value == 0.5  # all three words are in common on both sides: half
+    assert shuffled.above.value == 0.5
+    assert silent.attacks["shuffle"].above.value is None
+    text = ranking_markdown(result)
+    assert "| longer | the last turn | 40 | 1.000 [1.000, 1.000] | 0.500" in text
+    assert "R@1 above cosine" in text
+
+
 def test_sample_is_drawn_with_the_seed(talks: Path) -> None:
     metrics, corpus = scorer(mine=Alike()), Corpus.read([talks])
     runs = [run_ranking(metrics, corpus, max_items=9, seed=s) for s in (1, 1, 2)]
@@ -127,10 +163,13 @@ def test_candidates_are_of_the_same_file(talks: Path, tmp_path: Path) -> None:
 def test_command(talks: Path, tmp_path: Path) -> None:
     words = ["bench", "rank", "--data", talks]
     words += ["--scores", tmp_path / "scores.sqlite", "--max-items", "20"]
-    done = run_causerie(*words, "--metrics", "overlap,length", "--out", tmp_path / "out")
+    done = run_causerie(
+        *words, "--metrics", "overlap,length", "--attacks", "--out", tmp_path / "out"
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (tmp_path / "out" / "ranking.md").read_text() + "\n"
     assert "| overlap |" in done.stdout
+    assert "| length | echo |" in done.stdout
     assert (tmp_path / "out" / "ranking.svg").read_text().startswith("<svg")
     wrong = run_causerie(*words, "--metrics", "length:x")
     assert wrong.returncode == 2

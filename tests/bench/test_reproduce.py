@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +15,17 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy import stats
 
 from causerie import metrics as registry
-from causerie.bench.papers.printed import PAPERS
+from causerie.bench.papers.printed import PAPERS, printed_tables
 from causerie.bench.papers.render import reproduction_markdown, reproduction_text
-from causerie.bench.papers.run import Ours, Reproduction, reproduce
+from causerie.bench.papers.run import Ours, Reproduction, _Filling, _seen, reproduce
 from causerie.dialogue import Exchange
-from causerie.engines import Settings
+from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.base import Column, Level, Metric
+from causerie.metrics.trained import TrainedMetric
+from causerie.progress import ignore
 from causerie.scoring import plan
+from causerie.stats import cont2cat, cont2cat_of_clusters
 from causerie.text import words
 
 # ROUGE-L of these with the human response "a b c d", by hand: 2 * common / all words.
@@ -164,18 +168,19 @@ def test_beside_stands_the_number_without_human_responses(tmp_path: Path) -> Non
     assert pearson.value == pytest.approx(np.corrcoef(scores, shares)[0, 1])
     text = reproduction_text(found)
     assert "Each cell: printed / ours / ours without human responses." in text
-    assert f"{value(row['DREAM Pearson']):.3f} / {pearson.value:.3f}" in text
+    assert f"{value(row['DREAM Pearson']):.3f} [" in text
+    assert f"] / {pearson.value:.3f}" in text
 
 
 def test_other_items_than_the_papers_have_a_footnote(tmp_path: Path) -> None:
     write_pairs(tmp_path, "pairwise_dream")
     found = run("causalscore", tmp_path)
-    footnote = cells(found, "3", "ROUGE")["DREAM Pearson"].footnote
-    assert footnote is not None
+    footnote, gate = cells(found, "3", "ROUGE")["DREAM Pearson"].footnotes
+    assert "fails the reliability gate" in found.footnotes[gate - 1]
     assert found.footnotes[footnote - 1] == (
         "On 6 items of `pairwise_dream`; the protocol keeps 600 of the published file."
     )
-    assert f" [{footnote}]" in reproduction_text(found)
+    assert f" ({footnote})({gate})" in reproduction_text(found)
 
 
 def test_a_file_without_an_item_of_the_protocol_says_so(tmp_path: Path) -> None:
@@ -183,8 +188,7 @@ def test_a_file_without_an_item_of_the_protocol_says_so(tmp_path: Path) -> None:
     path = tmp_path / "grade_dailydialog.jsonl"
     path.write_text(path.read_text().replace("transformer_", "other_"))
     found = run("grade", tmp_path)
-    footnote = cells(found, "1", "ROUGE")["Transformer-Ranker Pearson"].footnote
-    assert footnote is not None
+    (footnote,) = cells(found, "1", "ROUGE")["Transformer-Ranker Pearson"].footnotes
     assert "has no item that the protocol" in found.footnotes[footnote - 1]
 
 
@@ -232,8 +236,7 @@ def test_what_is_missing_has_a_footnote(tmp_path: Path, monkeypatch: pytest.Monk
     found = run("causalscore", tmp_path, metrics=None)
 
     def note(number: str, method: str, label: str, block: int = 0) -> str:
-        footnote = cells(found, number, method, block)[label].footnote
-        assert footnote is not None
+        (footnote,) = cells(found, number, method, block)[label].footnotes
         return found.footnotes[footnote - 1]
 
     assert "'pairwise_msc' is not in" in note("3", "ROUGE", "MSC Pearson")
@@ -277,7 +280,7 @@ def test_an_average_of_some_cells_is_none(tmp_path: Path) -> None:
     path.write_text("\n".join(lines[:5]) + "\n", encoding="utf-8")
     row = cells(run("grade", tmp_path), "1", "ROUGE")
     assert value(row["Transformer-Ranker Pearson"])
-    assert row["Transformer-Generator Pearson"].footnote
+    assert row["Transformer-Generator Pearson"].footnotes
     assert row["Average"] == Ours()
 
 
@@ -357,8 +360,7 @@ def test_a_metric_that_cannot_run_is_tried_once_and_told(
 ) -> None:
     write_fed(tmp_path)
     found = run("cpmi", tmp_path, None)
-    footnote = cells(found, "1", "FED + C-PMI")["Interesting"].footnote
-    assert footnote is not None
+    (footnote,) = cells(found, "1", "FED + C-PMI")["Interesting"].footnotes
     assert "weights are not here: fetch them" in found.footnotes[footnote - 1]
     assert Broken.tries == 1
     assert value(cells(found, "1", "FED")["Interesting"])
@@ -373,7 +375,151 @@ def test_text_shows_printed_and_ours_in_the_papers_unit(
     for text in (reproduction_text(found), reproduction_markdown(found)):
         assert f"32.5 / {expected:.1f}" in text
         assert found.paper.differs in text
-        assert "[1] " in text
+        assert "(1) " in text
+
+
+def test_our_numbers_have_intervals_and_stars(tmp_path: Path) -> None:
+    """The interval is that of a plain bootstrap over contexts; a star says that it leaves out 0."""
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(list(TEXTS), 80).tolist()
+    ratings = [round(5 * ROUGE[kind]) + int(rng.integers(0, 5)) for kind in kinds]
+    write(
+        tmp_path,
+        "grade_dailydialog",
+        [
+            {
+                "id": f"r{i}",
+                "level": "turn",
+                "system": "transformer_ranker" if i < 60 else "transformer_generator",
+                "context": [{"speaker": "A", "text": f"Context {i}."}],
+                "response": {"speaker": "B", "text": TEXTS[kind]},
+                "reference": TEXTS["human"],
+                "ratings": {"coherence": [rating] if i < 60 else [int(rng.integers(0, 5))]},
+            }
+            for i, (kind, rating) in enumerate(zip(kinds, ratings, strict=True))
+        ],
+    )
+    found = run("grade", tmp_path)
+    row = cells(found, "1", "ROUGE")
+    cell = row["Transformer-Ranker Pearson"]
+    scores = np.array([ROUGE[kind] for kind in kinds[:60]])
+    draws = rng.integers(0, 60, (4000, 60))
+    by_hand = [np.corrcoef(scores[d], np.array(ratings[:60])[d])[0, 1] for d in draws]
+    assert cell.estimate is not None
+    assert [cell.estimate.low, cell.estimate.high] == pytest.approx(
+        np.quantile(by_hand, [0.025, 0.975]), abs=0.04
+    )
+    assert cell.significant
+    by_chance = row["Transformer-Generator Pearson"]
+    assert by_chance.estimate is not None
+    assert not by_chance.significant
+    assert by_chance.estimate.low is not None
+    assert by_chance.estimate.high is not None
+    assert by_chance.estimate.low < 0 < by_chance.estimate.high
+    for text in (reproduction_text(found), reproduction_markdown(found).replace("\\*", "*")):
+        assert f"/ {value(cell):.3f}* [{cell.estimate.low:.3f}, {cell.estimate.high:.3f}]" in text
+        assert f"/ {value(by_chance):.3f} [" in text
+        assert "a star: it leaves out 0" in text
+
+
+def test_the_interval_of_an_agreement_is_of_whole_contexts() -> None:
+    rng = np.random.default_rng(1)
+    votes = [[str(rng.choice(["A", "B"])) for _ in range(3)] for _ in range(40)]
+    differences = np.array([votes[i].count("A") - 1.5 + rng.normal() for i in range(40)])
+    clusters = [f"c{i // 4}" for i in range(40)]
+    statistic = cont2cat_of_clusters(differences, votes, clusters)
+    counts = rng.integers(0, 3, (5, 10)).astype(float)
+    for drawn, alpha in zip(counts, statistic(counts)[:, 0], strict=True):
+        pairs = [i for i in range(40) for _ in range(int(drawn[i // 4]))]
+        expected = cont2cat(differences[pairs], [votes[i] for i in pairs])[0].value
+        assert alpha == pytest.approx(expected)
+
+
+def test_rows_of_other_trainings_take_artifacts(tmp_path: Path) -> None:
+    write_grade(tmp_path)
+
+    def note(found: Reproduction) -> str:
+        (footnote,) = cells(found, "3", "no graph branch")["Transformer-Ranker Pearson"].footnotes
+        return found.footnotes[footnote - 1]
+
+    assert "--variant" in note(run("grade", tmp_path, ["grade"]))
+    mine = {"without graph": str(tmp_path / "mine")}
+    assert f"{tmp_path / 'mine'} is no artifact" in note(
+        run("grade", tmp_path, ["grade"], variants=mine)
+    )
+    with pytest.raises(CauserieError, match="variant 'graphless': there are random negatives"):
+        run("grade", tmp_path, ["grade"], variants={"graphless": "mine"})
+
+
+def test_research_has_a_model_for_each_domain(tmp_path: Path) -> None:
+    pytest.importorskip("causerie_research")
+    paper = printed_tables("causalscore")
+
+    def artifact(number: str, judged: str, research: bool) -> str | None:
+        settings = Settings(models_dir=tmp_path, offline=True, research=research)
+        filling = _Filling(tmp_path, {}, True, Engines(settings), None, False, {}, ignore)
+        table = paper.table(number)
+        filling.models = table.models
+        row = next(row for row in table.blocks[0].rows if row.method == "CausalScore")
+        chosen = filling._chosen(row, judged)
+        assert isinstance(chosen, TrainedMetric)
+        return chosen.artifact
+
+    assert artifact("2", "pairwise_dream", True) == "causalscore-dream"
+    assert artifact("6", "pairwise_msc", True) == "causalscore-msc"
+    assert artifact("7", "pairwise_msc", True) == "causalscore-cgdialog"
+    assert artifact("2", "pairwise_dream", False) is None
+
+
+def test_a_cell_says_what_its_metric_has_seen() -> None:
+    pytest.importorskip("causerie_research")
+    tuned = registry.load_metric("density", artifact="density-dailydialog")
+    (said,) = _seen(tuned, "dailydialog_zhao")
+    assert said == (
+        "`density-dailydialog` learned from DailyDialog; `dailydialog_zhao` is made of "
+        "DailyDialog, too."
+    )
+    assert len(_seen(tuned, "usr_personachat")) == 1
+    assert not _seen(tuned, "grade_empatheticdialogues")
+    assert not _seen(registry.load_metric("density"), "dailydialog_zhao")
+    assert not _seen(registry.load_metric("rouge"), "dailydialog_zhao")
+
+
+@dataclass(frozen=True)
+class Topics(Metric):
+    """Stands in for DEnsity: the response with the context's number in it is the true one."""
+
+    distance: str = "mahalanobis"
+    name: ClassVar[str] = "density"
+    summary: ClassVar[str] = "stand-in"
+
+    def score_one(self, exchange: Exchange) -> float:
+        true = exchange.context[-1].text.split()[-1] == exchange.response.text.split()[-1]
+        return float(true == (self.distance == "classifier"))
+
+
+def test_response_selection_is_measured_on_dialogues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "names", lambda: ("density",))
+    monkeypatch.setattr(registry, "load_metric", lambda name, **own: Topics(**own))
+    (tmp_path / "corpora").mkdir()
+    lines = [
+        json.dumps({"id": f"d{i}", "turns": [
+            {"speaker": "A", "text": f"ask {i}"}, {"speaker": "B", "text": f"answer {i}"},
+        ]})
+        for i in range(30)
+    ]  # fmt: skip
+    missing = cells(run("density", tmp_path, None), "5", "L_RS + L_CL")["DailyDialog R@1"]
+    assert missing.estimate is None
+    with gzip.open(tmp_path / "corpora" / "dailydialog.test.jsonl.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    found = run("density", tmp_path, None)
+    row = cells(found, "5", "L_RS + L_CL")
+    assert value(row["DailyDialog R@1"]) == value(row["DailyDialog MRR"]) == 1
+    assert "On 30 of 30 exchanges of `dailydialog.test`." in found.footnotes
+    assert row["ConvAI2 R@1"].estimate is None
+    assert "90.62 / 100.00 [100.00, 100.00]" in reproduction_text(found)
 
 
 def test_text_fits_the_width_and_loses_nothing(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Every metric gives the numbers that it gave before: a golden file of what 0.1.0 scored.
 
 `odd.jsonl` has 225 odd exchanges (one word, emoji, other scripts, markup, echoes, long texts,
-long histories, roles, references); `scores.json` what the command line of version 0.1.0 (commit
-642e8b1) made of them and of the example conversations. Numbers may differ in the last digits,
-by how texts fall into batches.
+long histories, roles, references); `scores.json` what was made of them and of the example
+conversations by the command line of version 0.1.0 (commit 642e8b1) and, since they stand on other
+weights, by `density`, `causalscore`, `grade` and language models of the commit that brought these.
+Numbers may differ in the last digits, by how texts fall into batches.
 """
 
 from __future__ import annotations

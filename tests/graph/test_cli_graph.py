@@ -140,6 +140,15 @@ def test_what_cannot_be_fetched_is_said_before_anything_is_read(
     assert told == []
 
 
+def test_vectors_of_usage_need_no_encoder(tmp_path: Path, corpus: Path) -> None:
+    engines = Engines(Settings(encoder=str(tmp_path / "none"), offline=True))
+    build_graph(GraphPlan(tmp_path / "g", corpus=(corpus,), vectors="usage", dimension=1), engines)
+    graph = Graph.open(tmp_path / "g")
+    assert graph.dimension == 1
+    assert graph.about.vectors == "which words stand together in talk.jsonl, 1 singular vectors"
+    assert graph.vectors([graph.find("dog") or 0]).any()
+
+
 def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
     corpus.write_text(corpus.read_text() + "\n{broken\n")
     told: list[Progress] = []
@@ -154,6 +163,8 @@ def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
     [
         ((), "there is nothing to build from"),
         (("--wordnet", "--spoken", 3), "--spoken counts utterances of a corpus"),
+        (("--wordnet", "--vectors", "usage"), "--vectors usage looks at a corpus"),
+        (("--wordnet", "--vectors", "glove"), "--vectors is encoder or usage, not glove"),
         (("--triples", "nowhere.jsonl"), r"nowhere\.jsonl does not exist"),
         (("--numberbatch", "nowhere.txt", "--wordnet"), r"nowhere\.txt does not exist"),
     ],

@@ -230,7 +230,7 @@ def test_the_card_tells_where_it_comes_from(tmp_path: Path) -> None:
     builder.write(tmp_path / "g", recipe="causerie graph build --wordnet --out g")
     card = (tmp_path / "g" / "card.md").read_text()
     assert "# g\n\nA graph of 3 words and 2 relations" in card
-    assert f"| WordNet 3.1 | 1 | WordNet 3.1 licence | {'f' * 12} |" in card
+    assert f"| WordNet 3.1 | 1 | WordNet | {'f' * 12} |" in card
     assert "causerie graph build --wordnet --out g" in card
     assert "| AnsweredWith | 1 |" in card
     licence = (tmp_path / "g" / "LICENSE").read_text()

@@ -26,7 +26,11 @@ def test_it_is_small_and_has_its_papers(graph: Graph) -> None:
     assert "WordNet 3.1 Copyright 2011" in (graph.folder / "LICENSE").read_text()
     card = (graph.folder / "card.md").read_text()
     assert "causerie graph build --wordnet" in card
-    assert "## Compared with ConceptNet" in card
+    assert {source.licence for source in graph.about.sources} == {
+        "WordNet",
+        "chitchat: MIT; selfdialogue: BSD-3-Clause",
+    }
+    assert "encoder" not in graph.about.vectors
     assert str(Path.home()) not in card
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from causerie.dialogue import Turn
 from causerie.errors import CauserieError
 from causerie.io import Annotation, Rejected, read_annotations
-from causerie.io.annotations import matching_turns
+from causerie.io.places import Place, places_of
 
 OWN = {
     "id": "talk-1",
@@ -37,6 +38,10 @@ PUBLISHED = {
     "response": "Ben: Look under the table.",
     "entities": [" In the kitchen", "oh no. where did you last see them? in the", "the garden"],
 }
+
+
+def matching_turns(span: str, context: Sequence[Turn]) -> set[int]:
+    return {place.turn for place in places_of(span, context)}
 
 
 def write(path: Path, *records: object) -> Path:
@@ -103,6 +108,46 @@ def test_a_short_span_is_a_word_rather_than_a_part_of_one() -> None:
     assert matching_turns("body", turns) == {2}
 
 
+def test_places_are_characters_of_the_text_as_it_is() -> None:
+    turns = [Turn("Ann", "I  LOST my\tkeys. Straße \U0001f511!"), Turn("Ben", "Oh no. Where?")]
+    for span, text in {
+        "lost my keys.": "LOST my\tkeys.",
+        "strasse \U0001f511": "Straße \U0001f511",
+        "Ann: I lost": "I  LOST",
+        "Ann:": turns[0].text,
+    }.items():
+        (place,) = places_of(span, turns)
+        assert place.text(turns) == text
+    over = places_of("keys. Straße \U0001f511! oh no.", turns)
+    assert [place.text(turns) for place in over] == ["keys. Straße \U0001f511!", "Oh no."]
+
+
+def test_places_come_from_places_spans_or_turns(tmp_path: Path) -> None:
+    found = only(write(tmp_path / "a.jsonl", OWN))
+    # the span is in both turns, so the later has its characters, and the other is one as a whole
+    assert found.places == (Place(0, 0, 15), Place(2, 0, 15), Place(2, 16, 31))
+    whole = {**OWN, "cause_spans": None, "cause_turns": [1]}
+    assert only(write(tmp_path / "b.jsonl", whole)).places == (Place(1, 0, 35),)
+    places = [{"turn": 2, "start": 16, "stop": 20}]
+    given = only(write(tmp_path / "c.jsonl", {**OWN, "cause_places": places}))
+    assert given.places == (Place(2, 16, 20),)
+    assert given.causes == {2}
+
+
+@given(
+    st.lists(st.text("aB \t", min_size=1).filter(str.strip), min_size=1, max_size=6),
+    st.data(),
+)
+def test_a_place_holds_what_was_sought(texts: list[str], data: st.DataObject) -> None:
+    turns = [Turn("S", text) for text in texts]
+    text = data.draw(st.sampled_from(texts))
+    start = data.draw(st.integers(0, len(text) - 1))
+    span = text[start : data.draw(st.integers(start + 1, len(text)))]
+    if span.strip():
+        (place,) = places_of(span, turns)
+        assert place.text(turns).split() == span.split()
+
+
 @given(
     st.lists(st.text("ab ", min_size=1).filter(str.strip), min_size=1, max_size=6),
     st.data(),
@@ -139,6 +184,12 @@ def test_a_piece_of_a_turn_is_found_in_a_turn_that_has_it(
         ({"cause_turns": [-1]}, "cause_turns: -1 is no turn"),
         ({"cause_turns": [True]}, "cause_turns: True is no turn"),
         ({"cause_turns": 1}, "cause_turns must be a list"),
+        ({"cause_places": 1}, "cause_places must be a list"),
+        ({"cause_places": [[0, 1]]}, "cause_places: [0, 1] is no place in 3 turns"),
+        (
+            {"cause_places": [{"turn": 0, "start": 0, "stop": 99}]},
+            "'stop': 99} is no place in 3 turns",
+        ),
         ({"cause_spans": "all"}, "cause_spans must be a list of strings"),
         ({"cause_spans": [1]}, "cause_spans must be a list of strings"),
         (

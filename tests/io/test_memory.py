@@ -14,7 +14,7 @@ import pytest
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError, RecordError
-from causerie.io import Rejected, check_inputs, parse_columns, read, read_turns, records_of
+from causerie.io import Rejected, Said, check_inputs, parse_columns, read, read_turns, records_of
 from causerie.io.reading import MAX_TURN
 
 MESSAGES = [
@@ -209,19 +209,29 @@ def test_inputs_are_checked_before_anything_is_loaded(tmp_path: Path) -> None:
 
 def test_turns_in_lines_of_json() -> None:
     good = b'{"speaker": "A", "text": "hi"}\n\n{"role": "assistant", "content": "hi"}\n'
+    good += b'{"conversation_id": 7, "role": "user", "content": "so"}\n'
+    good += b'{"conversation": "c", "role": "tool", "content": "{}"}\n'
+    chat = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "so"}]
+    for record in ({"id": "x", "messages": chat}, {"conversation": "y", "id": "x", "turns": chat}):
+        good += json.dumps(record).encode() + b"\n"
     assert list(read_turns(io.BytesIO(good))) == [
-        (1, Turn("A", "hi")),
+        (1, Said(None, (Turn("A", "hi"),))),
         (2, None),
-        (3, Turn("assistant", "hi", "system")),
+        (3, Said(None, (Turn("assistant", "hi", "system"),))),
+        (4, Said("7", (Turn("user", "so", "user"),))),
+        (5, Said("c", ())),
+        (6, Said("x", (Turn("user", "so", "user", message=1),), so_far=True)),
+        (7, Said("y", (Turn("user", "so", "user", message=1),), so_far=True)),
     ]
     for line, why in [
-        (b'{"role": "tool", "content": "{}"}', "a message of a tool, or of the background"),
         (b"[]", "must be an object, not list"),
         (b"{", "not valid JSON"),
         (b"\xff", "not valid UTF-8"),
-        (b'{"speaker": "A", "text": "%s"}' % (b"x" * MAX_TURN), "longer than 64 KB: split it"),
+        (b'{"messages": []}', "has no turns"),
+        (b'{"conversation": [1], "speaker": "A", "text": "b"}', "conversation must be a string"),
+        (b'{"speaker": "A", "text": "%s"}' % (b"x" * MAX_TURN), "longer than 256 KB: split it"),
     ]:
         (_, bad), (_, next_one) = read_turns(io.BytesIO(line + b"\n" + good.split(b"\n")[0]))
         assert isinstance(bad, RecordError)
         assert why in str(bad)
-        assert next_one == Turn("A", "hi")
+        assert next_one == Said(None, (Turn("A", "hi"),))

@@ -215,6 +215,47 @@ def test_lines_of_a_broken_row_are_no_rows(tmp_path: Path, broken: str) -> None:
     assert bad[0].line == 3
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '"one\nmore",bad\nmore",bad,aria',  # each of its last lines would be a row
+        "on\ne,bad,aria",
+        '"one\ntwo,bad,aria',
+        '\none",bad,aria',
+        'one,bad,aria\nmore",bad,aria',
+    ],
+)
+@pytest.mark.parametrize("again", ["", '"one'])
+def test_where_rows_end_otherwise_than_lines_a_broken_one_is_one(
+    tmp_path: Path, broken: str, again: str
+) -> None:
+    rows = ["context,response,system", broken, "a,good0,aria", again, '"a\nb",good1,aria', ""]
+    (tmp_path / "in.csv").write_bytes("\r\n".join(rows).encode())
+    found = [r.response.text for r in read(tmp_path / "in.csv") if isinstance(r, Exchange)]
+    assert found == ["good0", "good1"]
+
+
+def test_the_limit_of_the_csv_module_stays(tmp_path: Path) -> None:
+    import csv
+
+    before = csv.field_size_limit()
+    (tmp_path / "in.csv").write_text(f"context,response\n{'a' * 2 * before},b\nc,d\n")
+    rows = read(tmp_path / "in.csv")
+    assert isinstance(next(rows), Exchange)
+    assert csv.field_size_limit() == before
+    assert isinstance(next(rows), Exchange)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_element_with_a_damaged_key_costs_no_others(tmp_path: Path, place: int) -> None:
+    good = '{"system": "x", "turns": [{"speaker": "A", "text": "%s"}]}'
+    elements = [good % "good0", good % "good1"]
+    elements.insert(place, '{"sytem": "x",')
+    (tmp_path / "in.json").write_text("[\n" + ",\n".join(elements) + "\n]")
+    found = [r for r in read(tmp_path / "in.json") if isinstance(r, Dialogue)]
+    assert [r.turns[0].text for r in found] == ["good0", "good1"]
+
+
 def test_rows_between_bad_ones_that_break_no_quotation_stay(tmp_path: Path) -> None:
     rows = ["id,context,response", "bad,a", "good0,a,b", "bad,b", 'good1,a,5" pipe', "bad", ""]
     (tmp_path / "in.csv").write_text("\n".join(rows))

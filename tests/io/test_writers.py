@@ -6,6 +6,9 @@ import csv
 import gzip
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
 from causerie.io import read_table, write_table
+from causerie.io.atomic import temporary_folder
 
 COLUMNS = ["dialogue_id", "turn", "speaker", "length", "fed.fluent", "system", "explanation"]
 TYPES = {"system": str, "explanation": dict}
@@ -180,3 +184,19 @@ def test_not_a_table(tmp_path: Path, suffix: str) -> None:
 def test_json_values_are_plain(tmp_path: Path) -> None:
     write_table([{"e": {"a": (1, math.nan)}}], ["e"], tmp_path / "out.jsonl", {"e": dict})
     assert json.loads((tmp_path / "out.jsonl").read_text()) == {"e": {"a": [1, None]}}
+
+
+def test_temporary_folders_of_dead_processes_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = [f"causerie-weights-{dead.pid}-x", f"causerie-weights-{os.getpid()}-y", "causerie-z"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    with temporary_folder("causerie-weights") as folder:
+        assert Path(folder).is_dir()
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {*names[1:], Path(folder).name}

@@ -36,11 +36,12 @@ CHANGED: dict[str, dict[str, Any]] = {
     "cpmi-sym": {"history": 2},
     "density": {"distance": "euclidean", "dialogue": "rms"},
     "fed": {"average": "hypothesis", "history": 4},
+    "judge": {"prompt": "checklist", "history": 2},
 }
 """Options that are not at their defaults, for metrics that have some beside files."""
 NO_DEFAULT = ("ranker",)
 """A metric that has to be told which network to use."""
-TRAINED = ("causalscore", "density", "grade", "odes")
+TRAINED = ("causalscore", "density", "faults", "grade", "odes", "quality", "slips")
 USABLE = [name for name in names() if name not in NO_DEFAULT]
 UNBOUNDED = ("cpmi", "cpmi-sym", "fed")
 """Slow with a real language model, and any number can be their score."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -10,7 +11,9 @@ import torch
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.engines import Engines, Settings, counted_cuts
+from causerie.engines.attention import NAME
 from causerie.metrics.likelihood import Perplexity, Relevance
+from causerie.scoring import Plan, Scorer
 
 DIALOGUES = (
     Dialogue(
@@ -167,3 +170,38 @@ def test_the_default_model_knows_what_fits(default_models):
     assert good[1].value > bad[1].value
     [(low,), (high,)] = Perplexity().score_exchanges([fits, does_not], engines)
     assert low.value < high.value
+
+
+TEXTS = (
+    "Do you like music? I have been learning the guitar since January.",
+    "Really? Tell me more about it!",
+    "The weather was cold and wet, so we stayed at home and watched a film.",
+    "I don't know. What do you mean?",
+    "My favourite food is pizza.",
+    "Café, naïve, 12:30, 100%, e-mail, (yes), quoted; 日本語, שלום and 🙂.",
+)
+
+
+@pytest.mark.parametrize("lm", ["tiny_llama", "tiny_gpt2"])
+def test_a_score_depends_neither_on_its_company_nor_on_threads(lm, request):
+    """D4 of language models: whole, halved, one by one, with more threads: the same bytes."""
+    folder = str(request.getfixturevalue(lm))
+    together = list(Dialogue.from_texts(TEXTS * 2).exchanges())
+    whole = [together]
+    halves = [together[::2], together[1::2]]
+    single = [[exchange] for exchange in together]
+
+    def written(parts, threads):
+        plan = Plan.of("perplexity,fed", settings=Settings(lm=folder, threads=threads))
+        scorer = Scorer(plan)
+        rows = {}
+        for part in parts:
+            for item, row in scorer.score_items(part).rows():
+                rows[item.turn] = {name: score.value for name, score in row.items()}
+        assert scorer.engines.likelihood.backbone.model.config._attn_implementation == NAME
+        return json.dumps(sorted(rows.items()))
+
+    expected = written(whole, 1)
+    assert len(json.loads(expected)) == 2 * len(TEXTS) - 1
+    for parts, threads in ((whole, 2), (halves, 1), (halves, 2), (single, 1)):
+        assert written(parts, threads) == expected

@@ -122,13 +122,16 @@ WORDNET = {
 
 METEOR = """
 import nltk
+from pathlib import Path
 from nltk.translate.meteor_score import meteor_score
 from causerie.dialogue import Dialogue, Exchange, Turn
+from causerie.engines import Settings
 from causerie.scoring.scorer import load
 
 def score(response, references):
     turns = Turn("A", "Go on."), Turn("B", response, references=tuple(references))
-    return load("meteor").score(Exchange(Dialogue("d", turns), 1))["meteor"]
+    metric = load("meteor", Settings(models_dir=MODELS and Path(MODELS)))
+    return metric.score(Exchange(Dialogue("d", turns), 1))["meteor"]
 
 got = score("My auto, is fast!", ["I am slow", "my car is fast"])
 direct = meteor_score(["i am slow".split(), "my car is fast".split()], "my auto is fast".split())
@@ -142,7 +145,7 @@ def test_meteor(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name, text in WORDNET.items():
         (folder / name).write_text(text)
-    code = f"import nltk.data; nltk.data.path = [{str(tmp_path)!r}]\n{METEOR}"
+    code = f"import nltk.data; nltk.data.path = [{str(tmp_path)!r}]; MODELS = None\n{METEOR}"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.stderr == ""
     # The synonym counts as a match: all four words in one chunk.
@@ -150,12 +153,37 @@ def test_meteor(tmp_path: Path) -> None:
 
 
 def test_meteor_without_wordnet(tmp_path: Path) -> None:
-    code = f"import nltk.data; nltk.data.path = [{str(tmp_path)!r}]\n" + METEOR.split("got =")[0]
+    paths = f"nltk.data.path = [{str(tmp_path)!r}]; MODELS = {str(tmp_path)!r}"
+    code = f"import nltk.data; {paths}\n" + METEOR.split("got =")[0]
     code += "print(score('Hi', ['Hi']).reason)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == (
-        "WordNet is not installed: run python -m nltk.downloader wordnet omw-1.4"
-    )
+    assert found.stdout.strip() == ("WordNet is not here: run causerie models pull wordnet-3.1")
+
+
+SYNSETS = """<SYNSETS>
+<SYNSET><ID>1</ID><SYNONYM><LITERAL>car</LITERAL><LITERAL>auto</LITERAL>
+<LITERAL>motor car</LITERAL></SYNONYM><DEF>a motor vehicle</DEF></SYNSET>
+</SYNSETS>"""
+
+
+def test_meteor_with_the_wordnet_of_the_store(tmp_path: Path) -> None:
+    """NLTK's own reader with the same synset gives the same number."""
+    from causerie.graph.wordnet import read_synonyms
+    from causerie.metrics.ngrams import Synonyms
+
+    (tmp_path / "wordnet.xml").write_text(SYNSETS)
+    synonyms = Synonyms(read_synonyms(tmp_path / "wordnet.xml"))
+    assert {lemma.name() for synset in synonyms.synsets("autos") for lemma in synset.lemmas()} == {
+        "car", "auto", "motor_car",
+    }  # fmt: skip
+    (tmp_path / "wordnet-3.1").mkdir()
+    (tmp_path / "wordnet-3.1" / "english_wordnet_version_31.xml").write_text(SYNSETS)
+    paths = f"nltk.data.path = [{str(tmp_path)!r}]; MODELS = {str(tmp_path)!r}"
+    code = f"import nltk.data; {paths}\n" + METEOR.split("direct =")[0]
+    code += "print(round(got.value, 4), score('!', ['car']).reason)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stderr == ""
+    assert found.stdout == "0.9922 no words in the response\n"
 
 
 def test_bertscore(engines: Engines, tiny_bert: Path) -> None:

@@ -40,6 +40,7 @@ OWN = {
     "embedding": {"encoder", "references"},
     "fed": {"language model"},
     "grade": {"encoder"},
+    "judge": {"language model"},
     "length": set(),
     "meteor": {"references"},
     "odes": {"encoder", "token vectors"},

@@ -13,7 +13,15 @@ import pytest
 import torch
 
 from causerie.errors import CauserieError
-from causerie.models.artifact import Artifact, load_artifact, metric_of, shipped
+from causerie.licences import Licence
+from causerie.models.artifact import (
+    Artifact,
+    ArtifactInfo,
+    load_artifact,
+    metric_of,
+    shipped,
+)
+from causerie.training.trainable import Start, TrainingRun
 
 
 def artifact() -> Artifact:
@@ -202,3 +210,22 @@ def test_a_path_is_no_name_of_a_shipped_one(tmp_path: Path) -> None:
     assert shipped("density") is not None
     for path in (str(tmp_path / "mine"), "", ".", "..", "density/../density"):
         assert shipped(path) is None
+
+
+def test_the_licence_of_every_source_is_told_without_weights(tmp_path: Path) -> None:
+    whole = replace(artifact(), licence="chitchat: MIT; talks: CC-BY-4.0")
+    whole.save(tmp_path / "a")
+    info = ArtifactInfo.read(tmp_path / "a")
+    assert info.licences == (Licence("chitchat", "MIT"), Licence("talks", "CC-BY-4.0"))
+    assert info.free
+    assert info.sha256 == replace(whole, licence="talks: not for you").sha256
+    replace(whole, licence="chitchat: MIT; talks: not for you").save(tmp_path / "b")
+    assert not ArtifactInfo.read(tmp_path / "b").free
+
+
+def test_a_training_that_goes_on_keeps_the_licences_of_what_it_began_with(tmp_path: Path) -> None:
+    start = Start("a", replace(artifact(), licence="chitchat: MIT; talks: CC-BY-4.0"))
+    licence = "talks: CC-BY-4.0; letters: CC0-1.0"
+    run = TrainingRun(None, (), (), tmp_path, licence=licence, start=start)
+    assert run.whole_licence == "chitchat: MIT; talks: CC-BY-4.0; letters: CC0-1.0"
+    assert replace(run, start=None).whole_licence == licence

@@ -9,6 +9,7 @@ from causerie.cli.models import models_app
 from causerie.errors import CauserieError
 
 NAMES = ("all-MiniLM-L6-v2", "SmolLM2-135M-Instruct")
+LARGER = ("all-mpnet-base-v2", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 
 
 def run(*arguments: object) -> str:
@@ -24,7 +25,7 @@ def test_list_tells_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / NAMES[0]).mkdir()
     rows = {line.split()[0]: line for line in run("list", "--models-dir", tmp_path).splitlines()}
-    assert set(rows) == {"model", *NAMES, "wordnet-3.1"}
+    assert set(rows) == {"model", *NAMES, *LARGER, "wordnet-3.1"}
     assert " yes " in rows[NAMES[0]]
     assert " no " in rows[NAMES[1]]
     assert "language model (default, default-lm)" in rows[NAMES[1]]

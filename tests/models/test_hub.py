@@ -136,13 +136,43 @@ except CauserieError as error:
     assert error == (
         "owner/nothing is neither a known model nor a folder, and not to be had from the model hub "
         "(the model hub has no such model, or none you may see): check the name, or give a folder; "
-        "the known names are all-MiniLM-L6-v2"
+        "the known names are all-MiniLM-L6-v2, all-mpnet-base-v2"
     )
     hub.asked.clear()
     offline = run(hub.environment, code, tmp_path, "offline")
     assert hub.asked == []
     assert "owner/nothing" in offline.pop("error")
     assert offline == online
+
+
+@pytest.mark.slow
+def test_a_cached_config_is_no_consent(hub: LocalHub, tmp_path: Path) -> None:
+    """What only an artifact names is taken from the cache if it is there whole, or not at all."""
+    code = """
+import torch
+store = Store(Path(sys.argv[1]))
+def consented():
+    try:
+        kept = store.consented("owner/tiny", "encoder", "ask for it")
+        load_backbone(
+            kept, "owner/tiny", "encoder", dtype=torch.float32, device=torch.device("cpu")
+        )
+        return "loaded"
+    except CauserieError as error:
+        return str(error)
+answer["nothing"] = consented()
+store.resolve("owner/tiny", "encoder")  # which fetches the settings alone
+answer["settings"] = consented()
+store.files(store.resolve("owner/tiny", "encoder"))
+answer["known"] = [consented(), store.consented("default", "encoder", "") is store, store.offline]
+"""
+    hub.asked.clear()
+    found = run(hub.environment | {"HF_HOME": str(tmp_path / "home")}, code, tmp_path)
+    assert "fetched only if you ask for it: ask for it" in found["nothing"]
+    assert found["settings"] == found["nothing"]
+    assert found["known"] == ["loaded", True, False]
+    fetched = [path for path in hub.asked if path.endswith("model.safetensors")]
+    assert len(fetched) == 2  # its head and its body, once, when it was asked for
 
 
 @pytest.mark.slow

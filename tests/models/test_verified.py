@@ -110,6 +110,17 @@ def test_every_file_of_a_folder_is_in_its_signature(bert: Path) -> None:
     assert len(signatures) == 3
 
 
+def test_what_lies_beside_weights_has_a_limit(gpt2: Path) -> None:
+    """Files of other kinds are never opened; settings are copied, so they may not be too large."""
+    (gpt2 / "video.mp4").write_bytes(b"no model opens this")
+    loaded(gpt2, "language model")
+    with (gpt2 / "corpus.json").open("wb") as file:
+        file.truncate(257 << 20)
+    assert "256 MB beside the weights, most of it in corpus.json" in refusal(
+        lambda: loaded(gpt2, "language model")
+    )
+
+
 def test_an_adapter_beside_a_network_is_not_loaded_unasked(gpt2: Path) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
@@ -248,7 +259,7 @@ def test_an_artifact_that_changes_is_not_scored_under_the_old_name(tmp_path: Pat
 
 
 def test_tampering_with_a_shipped_artifact_is_found(tmp_path: Path) -> None:
-    assert {"density", "lm"} <= set(shipped_artifacts())
+    assert {"density", "grade"} <= set(shipped_artifacts())
     folder = Path(shutil.copytree(ArtifactInfo.find("density").folder, tmp_path / "density"))
     original = load_artifact("density")
     for name in ("network.safetensors", "statistics.safetensors", "config.json"):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from causerie import Engines, Settings
-from causerie.metrics.odes import SIGNALS, Utterance
+from causerie.metrics.odes import SIGNALS, TREATMENTS, Utterance
 from causerie.metrics.odes.classifier import Classifier
 from causerie.metrics.odes.config import OdesConfig
 from causerie.models.artifact import Artifact
@@ -60,7 +60,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Untrained: its signals mean nothing, but one fires in half of the log's dialogues."""
+    """Untrained: signals mean nothing, but one that counts fires in half of the dialogues."""
     encoder = engines.encoder  # before the seed: loading draws random numbers
     torch.manual_seed(5)
     config = OdesConfig(width=8, hidden=8)
@@ -72,7 +72,7 @@ def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> P
                     Utterance(turns[n]["text"], turns[n - 1]["text"] if n else None)
                     for n in range(0, len(turns), 2)
                 ]
-            )[:, : len(SIGNALS)].max()
+            )[:, [SIGNALS.index(name) for name in TREATMENTS]].max()
             for turns in (one["turns"] for one in RECORDS)
         ]
         classifier.head.classes.bias += float(np.median(np.log(1 / np.array(strongest) - 1)))

@@ -19,7 +19,9 @@ from causerie.ratings.effect import (
     EXPECTED,
     PLACEBO,
     SUBSETS,
+    WIDTH,
     Effect,
+    comparable,
     doubly_robust,
     estimated,
     logistic,
@@ -141,7 +143,7 @@ def test_the_interval_of_a_rare_signal_covers_the_truth() -> None:
 
 
 def test_dialogues_of_one_user_are_not_independent() -> None:
-    world = World(dialogues=600, effect=0.0, users=60)
+    world = World(dialogues=1000, effect=0.0, users=100)
     found, truth = runs(world)
     apart, _ = runs(world, lambda one: replace(one, user=None))
     assert covered(found, truth) >= 90
@@ -237,9 +239,51 @@ def test_the_estimate_and_its_interval_by_hand(monkeypatch: pytest.MonkeyPatch) 
     assert one.error == pytest.approx(math.sqrt((influence**2).sum()))
     assert one.high - one.low == pytest.approx(2 * stats.t.ppf(0.975, 1) * one.error)
     assert one.naive == pytest.approx(1.5 - 10.5 / 3)
-    assert (one.signalled, one.dialogues, one.clipped) == (2, 5, 0)
+    assert (one.signalled, one.dialogues, one.left_out) == (2, 5, 0)
+    assert one.effective == pytest.approx(3)  # three controls of one weight, by three users
     monkeypatch.setattr(effect_room, "logistic", lambda *_: fixed(0.99))
-    assert estimated(Study(np.zeros((5, 1)), treated, ratings, np.arange(5), unit)).clipped == 5
+    with pytest.raises(CauserieError, match="no overlap: nobody without the signal"):
+        estimated(Study(np.zeros((5, 1)), treated, ratings, np.arange(5), unit))
+
+
+def test_what_is_comparable_by_hand() -> None:
+    treated = np.array([True, True, True, False, False])
+    kept = comparable(np.array([0.3, 0.7, 0.95, 0.1, 0.6]), treated)
+    assert kept.tolist() == [True, False, False, True, True]
+    kept = comparable(np.array([0.3, 0.7, 0.95, 0.1, 0.99]), treated)  # nor where it is too likely
+    assert kept.tolist() == [True, True, False, True, False]
+
+
+def test_an_effect_without_overlap_is_refused() -> None:
+    """A signal that follows from what was before: those without it are not like those with it."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 1))
+    treated = x[:, 0] + 0.05 * rng.standard_normal(400) > 0
+    ratings = 3 + x[:, 0] + 0.5 * rng.standard_normal(400)
+    with pytest.raises(CauserieError, match=r"no overlap|anybody alike are left out"):
+        doubly_robust(Study(x, treated, ratings, np.arange(400), np.arange(400)))
+
+
+def test_trimming_leaves_the_effect_of_the_others() -> None:
+    """Where some always signal, they are left out and the rest is estimated rightly."""
+    rng = np.random.default_rng(1)
+    always = np.arange(4000) < 400
+    x = np.column_stack([rng.standard_normal(4000), 1.0 * always])
+    treated = (rng.random(4000) < 1 / (1 + np.exp(-x[:, 0]))) | always
+    ratings = 3 + x[:, 0] - 0.5 * treated - 2.0 * always + 0.5 * rng.standard_normal(4000)
+    found = doubly_robust(Study(x, treated, ratings, np.arange(4000), np.arange(4000)))
+    assert found.low <= -0.5 <= found.high
+    assert found.left_out == pytest.approx(400 / treated.sum(), abs=0.03)
+    assert found.effective > 100
+
+
+def test_an_absurdly_wide_effect_does_not_stand() -> None:
+    log, _ = World().log(1)
+    sound = doubly_robust(study_of(log, [0]))
+    assert refute(log, [0], sound)[-1].passed
+    wide = refute(log, [0], replace(sound, low=-2.5, high=6.25))[-1]
+    assert (wide.name, wide.passed) == (WIDTH, False)
+    assert wide.found == pytest.approx(4.375 / sound.spread)
 
 
 def fixed(value: float) -> object:
@@ -263,17 +307,17 @@ def test_a_user_is_in_one_fold_and_signals_in_all() -> None:
 def test_refuters_let_a_sound_effect_stand() -> None:
     log, _ = World().log(1)
     tries = {one.name: one for one in refute(log, [0], doubly_robust(study_of(log, [0])))}
-    assert tuple(tries) == tuple(EXPECTED) == (PLACEBO, CAUSE, SUBSETS)
+    assert tuple(tries) == tuple(EXPECTED) == (PLACEBO, CAUSE, SUBSETS, WIDTH)
     assert all(one.passed for one in tries.values())
     assert 0.5 < tries[SUBSETS].found < 1.7
-    assert 0 < tries[CAUSE].found < 0.5
+    assert 0 < tries[CAUSE].found < 0.8
 
 
 def test_subsets_refute_an_effect_that_hangs_on_a_few() -> None:
     log, _ = World(dialogues=300, rate=-5.0).log(0)
     rng = np.random.default_rng(0)
     wide = [
-        replace(one, features=np.hstack([one.features, rng.standard_normal((len(one.spoke), 40))]))
+        replace(one, features=np.hstack([one.features, rng.standard_normal((len(one.spoke), 60))]))
         for one in log
     ]
     tries = {one.name: one for one in refute(wide, [0], doubly_robust(study_of(wide, [0])))}

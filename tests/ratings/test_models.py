@@ -12,12 +12,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
+from torch.nn import functional
 
 from causerie import CauserieError, Engines, Settings
 from causerie.engines.encoder import Encoder
 from causerie.engines.tuning import Kind
 from causerie.ratings import models as models_room
-from causerie.ratings.examples import HELD_OUT, Example, masked, split, stratified_batches
+from causerie.ratings.examples import HELD_OUT, Example, prefixes, split, stratified_batches
+from causerie.ratings.fitting import fit_model
 from causerie.ratings.models import (
     MODELS,
     CfLstm,
@@ -30,17 +32,14 @@ from causerie.ratings.models import (
     one_thread,
 )
 from causerie.ratings.networks import (
-    TARGETS,
     Batch,
     Fitting,
     Outcomes,
     Recurrent,
     factual,
     loss,
-    target,
     wasserstein,
 )
-from causerie.ratings.predictor import fit_models
 
 FEATURES = 3
 SMALL = ModelConfig(width=8, head=4, epochs=4, batch=16, dropout=0.0)
@@ -94,14 +93,14 @@ def test_the_gradient_of_wasserstein_is_that_of_finite_differences() -> None:
 
 def network(heads: int) -> Outcomes:
     torch.manual_seed(1)
-    return Outcomes(Recurrent(FEATURES, 8, 0.0), heads, 4, 1)
+    return Outcomes(Recurrent(FEATURES, 8, 0.0), heads, 4)
 
 
 def test_each_head_learns_only_from_its_own_treatment() -> None:
     def gradients(some: list[Example]) -> list[torch.Tensor]:
         net, batch = network(2), Batch.of(some)
         phi, outcomes = net(batch)
-        loss(phi, outcomes, batch, target("rating"), 1.0).backward()
+        loss(phi, outcomes, batch, 1.0).backward()
         return [torch.cat([p.grad.flatten() for p in h.parameters()]) for h in net.heads]
 
     some = examples(30)
@@ -119,11 +118,11 @@ def test_eq_5_by_hand() -> None:
         phi, outcomes = net(batch)
     treated = batch.treatments == 1
     errors = [
-        ((outcomes[rows, t, 0] - batch.ratings[rows]) ** 2).mean()
+        ((outcomes[rows, t] - batch.ratings[rows]) ** 2).mean()
         for t, rows in enumerate((~treated, treated))
     ]
     apart = transport(torch.cdist(phi[~treated], phi[treated]).numpy())
-    found = loss(phi, outcomes, batch, target("rating"), 0.5)
+    found = loss(phi, outcomes, batch, 0.5)
     assert float(found) == pytest.approx(float(sum(errors)) + 0.5 * apart, rel=1e-4)
 
 
@@ -133,21 +132,6 @@ def test_packed_dialogues_equal_one_by_one() -> None:
     for row, one in zip(together, some, strict=True):
         _, alone = net(Batch.of([one]))
         torch.testing.assert_close(row, alone[0], rtol=1e-5, atol=1e-6)
-
-
-def test_targets_by_hand() -> None:
-    ratings = torch.tensor([1.0, 2.9, 3.0, 4.5])
-    assert TARGETS["low"].loss(torch.tensor([[50.0], [50.0], [-50.0], [-50.0]]), ratings) < 1e-6
-    classes = torch.eye(5)[[0, 2, 2, 4]] * 50
-    assert TARGETS["class"].loss(classes, ratings) < 1e-6
-    assert TARGETS["class"].prediction(classes).tolist() == [1, 3, 3, 5]
-    assert TARGETS["rating"].prediction(torch.tensor([[9.0], [2.5]])).tolist() == [5.0, 2.5]
-    assert TARGETS["rating"].start(ratings).tolist() == pytest.approx([2.85])
-    assert torch.sigmoid(TARGETS["low"].start(ratings)).tolist() == pytest.approx([0.5])
-    shares = torch.softmax(TARGETS["class"].start(ratings), 0)  # half a rating more in each class
-    assert shares.tolist() == pytest.approx(np.array([1.5, 0.5, 2.5, 0.5, 1.5]) / 6.5)
-    with pytest.raises(CauserieError, match="unknown target"):
-        target("stars")
 
 
 @given(st.integers(1, 60), st.integers(1, 8), st.integers(0, 9))
@@ -165,16 +149,14 @@ def test_batches_have_every_treatment_and_every_example(
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "transformer"])
-@pytest.mark.parametrize("kind", list(TARGETS))
-def test_every_model_fits_predicts_and_is_restored(name: str, kind: str) -> None:
+def test_every_model_fits_predicts_and_is_restored(name: str) -> None:
     some = examples(60)
-    model = build(name, target(kind), SMALL, features=FEATURES)
+    model = build(name, SMALL, features=FEATURES)
     model.fit(*split(some))
     found = model.predict(some)
     assert np.isfinite(found).all()
-    low, high = {"rating": (1, 5), "low": (0, 1), "class": (1, 5)}[kind]
-    assert ((found >= low) & (found <= high)).all()
-    again = build(name, target(kind), SMALL, features=FEATURES)
+    assert ((found >= 1) & (found <= 5)).all()
+    again = build(name, SMALL, features=FEATURES)
     again.load(model.tensors())
     np.testing.assert_array_equal(again.predict(some), found)
     assert model.predict([]).shape == (0,)
@@ -182,7 +164,7 @@ def test_every_model_fits_predicts_and_is_restored(name: str, kind: str) -> None
 
 def test_the_transformer_reads_text(tiny_bert: Path) -> None:
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
-    model = build("transformer", target("rating"), SMALL, features=FEATURES, engines=engines)
+    model = build("transformer", SMALL, features=FEATURES, engines=engines)
     some = examples(20)
     model.fit(*split(some))
     said = [Example(one.features, one.treatments, ("bye",), one.rating) for one in some]
@@ -194,7 +176,7 @@ def test_a_tuned_transformer_learns_its_encoder_too_and_is_restored(tiny_bert: P
     config = replace(SMALL, tuning="adapter", epochs=1)
 
     def built() -> RatingModel:
-        return build("transformer", target("rating"), config, features=FEATURES, engines=engines)
+        return build("transformer", config, features=FEATURES, engines=engines)
 
     model, some = built(), examples(20)
     fresh = {name: tensor.clone() for name, tensor in model.tensors().items()}
@@ -212,7 +194,7 @@ def test_a_tuned_transformer_learns_its_encoder_too_and_is_restored(tiny_bert: P
 
 def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
     config = ModelConfig(width=16, head=8, epochs=40, batch=32, dropout=0.0, patience=40)
-    model = CfLstm(target("rating"), config, FEATURES)
+    model = CfLstm(config, FEATURES)
     model.fit(*split(examples(400)))
     fresh = examples(200, seed=1)
     outcomes = model.outcomes(fresh)
@@ -221,13 +203,13 @@ def test_cf_lstm_learns_the_effect_of_its_simulator() -> None:
 
 
 def test_transfer_trains_new_heads_first_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, more = CfLstm(target("rating"), SMALL, FEATURES), split(examples(60, treatments=3))
+    model, more = CfLstm(SMALL, FEATURES), split(examples(60, treatments=3))
     model.fit(*split(examples(60)))
     learned = model.tensors()
     with monkeypatch.context() as patch:
         patch.setattr(CfLstm, "fine_tune", lambda *arguments: None)
         added = model.transferred(3, *more)
-    fresh = CfLstm(target("rating"), SMALL, FEATURES, 3).tensors()
+    fresh = CfLstm(SMALL, FEATURES, 3).tensors()
     for name, tensor in added.tensors().items():
         if name in learned:
             torch.testing.assert_close(tensor, learned[name])
@@ -248,37 +230,29 @@ def one(pairs: int, fired: list[int], rating: float) -> Example:
     return Example(np.zeros((pairs, 1), np.float32), treatments, ("",) * pairs, rating)
 
 
-def test_masking_cuts_dialogues_of_every_rating_at_signals_and_others_there_too() -> None:
+def test_beginnings_are_of_all_dialogues_and_the_papers_of_low_ones_at_signals() -> None:
     low, good, short = one(6, [1, 3, 5], 2.0), one(9, [4], 5.0), one(2, [0], 4.0)
-    made = masked([low, good, short])
-    signals, beside = made[::2], made[1::2]
-    possible = {(2, 2.0), (4, 2.0), (5, 5.0), (1, 4.0)}
-    assert len(set(possible) & {(m.pairs, m.rating) for m in signals}) == len(signals) == 3
-    assert all(m.treatments[-1] == 1 for m in signals)
-    assert [m.pairs for m in beside] == [m.pairs for m in signals]
-    assert all(m.rating in (2.0, 5.0) for m in beside if m.pairs > 1)  # the short one has no more
-    assert masked([one(6, [5], 2.0), one(4, [], 5.0)]) == []  # nothing to mask after the signal
+    ours = prefixes([low, good, short], "random")
+    assert [m.rating for m in ours] == [2.0] * 3 + [5.0] * 3 + [4.0] * 3
+    assert all(m.running for m in ours)
+    lengths = {m.pairs for seed in range(60) for m in prefixes([low], "random", seed)}
+    assert lengths == set(range(1, 7))
+    papers = prefixes([low, good, short], "paper")
+    assert [(m.pairs, m.rating, m.running) for m in papers] == [(2, 2.0, False), (4, 2.0, False)]
+    assert prefixes([low], "none") == []
 
 
-@pytest.mark.parametrize("low_if_fired", [0.2, 0.6])
-def test_masked_prefixes_are_as_often_low_as_dialogues_that_begin_so(low_if_fired: float) -> None:
-    rng = np.random.default_rng(0)
-    some = []
-    for _ in range(4000):
-        fired = np.flatnonzero(rng.random(rng.integers(3, 9)) < 0.15).tolist()
-        pairs = max([2, *(place + 2 for place in fired)])
-        some.append(
-            one(pairs, fired, 2.0 if rng.random() < (low_if_fired if fired else 0.2) else 4.0)
-        )
-
-    def share(chosen: list[Example]) -> float:
-        return float(np.mean([m.rating < 3 for m in chosen]))
-
-    made = masked(some)
-    assert share(made[::2]) == pytest.approx(low_if_fired, abs=0.03)
-    for pairs in (1, 2, 3):
-        begin = share([m for m in some if m.pairs > pairs])
-        assert share([m for m in made[1::2] if m.pairs == pairs]) == pytest.approx(begin, abs=0.06)
+def test_a_network_knows_whether_a_dialogue_goes_on() -> None:
+    """Whole dialogues are rated 5 and running ones 1, with the same features."""
+    some = [replace(m, rating=5.0) for m in examples(60)]
+    begun = [replace(m, rating=1.0, running=True) for m in some]
+    config = replace(SMALL, epochs=30, learning_rate=0.01, patience=30)
+    model = build("lstm", config, features=FEATURES)
+    model.fit(*split([*some, *begun]))
+    assert model.predict(some).mean() - model.predict(begun).mean() > 1.5
+    papers = build("lstm", replace(config, masking="paper"), features=FEATURES)
+    papers.load(model.tensors())  # which takes beginnings for whole dialogues
+    np.testing.assert_array_equal(papers.predict(some), papers.predict(begun))
 
 
 @given(st.integers(8, 60), st.integers(0, 9))
@@ -301,20 +275,27 @@ def test_prefixes_are_on_the_side_of_their_dialogue(monkeypatch: pytest.MonkeyPa
     some = [replace(m, texts=(f"{n}",) * m.pairs) for n, m in enumerate(examples(60))]
     sides: list[tuple[set[str], set[str]]] = []
 
+    counts: list[int] = []
+
     def seen(self: Neural, train: list[Example], held: list[Example], *rate: float) -> None:
+        counts.append(len(train) + len(held))
         sides.append(({m.texts[0] for m in train}, {m.texts[0] for m in held}))
 
     monkeypatch.setattr(Neural, "_run", seen)
-    model = build("lstm", target("low"), SMALL, features=FEATURES)
-    fit_models({"low": model}, some, 0)
-    (train, held), (tuned, told) = sides
+    model = build("lstm", SMALL, features=FEATURES)
+    fit_model(model, some)
+    fit_model(build("lstm", replace(SMALL, masking="paper"), features=FEATURES), some)
+    (train, held), *others = sides
     assert not train & held
-    assert (tuned, told) == (train, held)
+    assert others == [(train, held)] * 2
+    low = [m for m in some if m.rating < 3]
+    cut = sum(int((m.treatments[:-1] > 0).sum()) for m in low)
+    assert counts == [60 * 4, 60, 60 + cut]
 
 
 def test_tuning_that_does_not_help_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     train, held = split(examples(60))
-    model = Lstm(target("rating"), SMALL, FEATURES)
+    model = Lstm(SMALL, FEATURES)
     model.fit(train, held)
     learned = {name: tensor.clone() for name, tensor in model.tensors().items()}
     wrong = [replace(m, rating=6 - m.rating) for m in train]
@@ -329,27 +310,10 @@ def test_length_is_the_best_line() -> None:
     x = np.log1p(pairs)
     ratings = np.clip(1 + 0.8 * x + 0.3 * rng.standard_normal(300), 1, 5)
     some = [one(int(n), [], float(r)) for n, r in zip(pairs, ratings, strict=True)]
-    model = Length(target("rating"), SMALL)
+    model = Length(SMALL)
     model.fit(*split(some))
     line = np.polyval(np.polyfit(x, ratings, 1), x).clip(1, 5)
     np.testing.assert_allclose(model.predict(some), line, atol=1e-3)
-
-    def cost(weights: np.ndarray) -> float:
-        z = weights[0] + weights[1] * x
-        return float(np.mean(np.logaddexp(0, z) - z * (ratings < 3)))
-
-    best = optimize.minimize(cost, np.zeros(2), method="Nelder-Mead", tol=1e-10).x
-    low = Length(target("low"), SMALL)
-    low.fit(*split(some))
-    np.testing.assert_allclose(
-        low.predict(some), 1 / (1 + np.exp(-best[0] - best[1] * x)), atol=1e-3
-    )
-    five = Length(target("class"), SMALL)
-    five.fit(*split(some))
-    assert np.corrcoef(five.predict(some), ratings)[0, 1] > 0.8
-    never = [replace(m, rating=5.0) for m in some]
-    low.fit(*split(never))
-    assert low.predict(never).max() < 1e-3
 
 
 def test_a_network_starts_from_the_average(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +321,7 @@ def test_a_network_starts_from_the_average(monkeypatch: pytest.MonkeyPatch) -> N
     some = examples(60)
     mean = np.mean([m.rating for m in split(some)[0]])
     for name in ("mlp", "lstm", "cf-lstm"):
-        model = build(name, target("rating"), SMALL, features=FEATURES)
+        model = build(name, SMALL, features=FEATURES)
         model.fit(*split(some))
         assert np.abs(model.outcomes(some) - mean).max() < 1.0
         assert np.abs(model.outcomes(some).mean() - mean) < 0.5
@@ -367,12 +331,12 @@ def test_a_model_leaves_the_random_numbers_of_others_alone() -> None:
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    Lstm(target("rating"), SMALL, FEATURES)
+    Lstm(SMALL, FEATURES)
     torch.testing.assert_close(torch.rand(3), expected)
 
 
 def test_a_treatment_that_never_occurs_is_refused() -> None:
-    model = CfLstm(target("rating"), SMALL, FEATURES)
+    model = CfLstm(SMALL, FEATURES)
     some = examples(60)
     for treatment, line in ((0, "in which a signal of treatment 1 fired"), (1, "no signal fired")):
         with pytest.raises(CauserieError, match=line):
@@ -380,7 +344,7 @@ def test_a_treatment_that_never_occurs_is_refused() -> None:
 
 
 def test_what_cannot_be_fitted_is_one_line() -> None:
-    model = Lstm(target("class"), SMALL, FEATURES)
+    model = Lstm(SMALL, FEATURES)
     with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
         model.fit(examples(2), examples(1))
     with pytest.raises(CauserieError, match="rated dialogues only"):
@@ -388,12 +352,12 @@ def test_what_cannot_be_fitted_is_one_line() -> None:
             examples(9), [Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
         )
     with pytest.raises(CauserieError, match="unknown model 'gru'"):
-        build("gru", target("rating"), SMALL, features=1)
+        build("gru", SMALL, features=1)
 
 
 def test_factual_takes_the_head_of_the_treatment() -> None:
-    outcomes = torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]])
-    assert factual(outcomes, torch.tensor([1, 0]))[:, 0].tolist() == [2.0, 3.0]
+    outcomes = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert factual(outcomes, torch.tensor([1, 0])).tolist() == [2.0, 3.0]
 
 
 def test_small_networks_are_fitted_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +374,7 @@ def test_small_networks_are_fitted_with_one_thread(monkeypatch: pytest.MonkeyPat
     torch.set_num_threads(2)
     try:
         for name in ("mlp", "cf-lstm"):
-            build(name, target("rating"), SMALL, features=FEATURES).fit(*split(examples(40)))
+            build(name, SMALL, features=FEATURES).fit(*split(examples(40)))
         assert (seen, torch.get_num_threads()) == ([1, 1], 2)
         with pytest.raises(KeyError), one_thread():
             raise KeyError
@@ -428,9 +392,8 @@ def test_all_of_a_batch_is_where_the_network_is() -> None:
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "adapter"])
-@pytest.mark.parametrize("kind", list(TARGETS))
 def test_the_transformer_goes_to_the_device_of_its_encoder(
-    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, tuning: Kind, kind: str
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, tuning: Kind
 ) -> None:
     """On the meta device an operation on tensors of two devices is an error, as on a GPU."""
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
@@ -453,7 +416,7 @@ def test_the_transformer_goes_to_the_device_of_its_encoder(
     monkeypatch.setattr(Encoder, "encode", encoded)
     monkeypatch.setattr(Encoder, "forward", forward)  # whose masks meta tensors cannot make
     config = replace(SMALL, tuning=tuning)
-    model = build("transformer", target(kind), config, features=FEATURES, engines=engines)
+    model = build("transformer", config, features=FEATURES, engines=engines)
     assert isinstance(model, Neural)
     assert {p.device.type for p in model.network.parameters()} == {"meta"}
     assert model.network.start.device.type == "meta"
@@ -465,14 +428,14 @@ def test_the_transformer_goes_to_the_device_of_its_encoder(
     batch = Batch.of(some, model.device)
     _, outcomes = model.network(batch)
     chosen = factual(outcomes, batch.treatments)
-    assert model.target.loss(chosen, batch.ratings).device.type == "meta"
+    assert functional.mse_loss(chosen, batch.ratings).device.type == "meta"
 
 
 def test_the_transformer_fits_in_whatever_precision_its_encoder_has(tiny_bert: Path) -> None:
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu", dtype="bfloat16"))
     for tuning in ("frozen", "adapter"):
         config = replace(SMALL, tuning=tuning, epochs=1)
-        model = build("transformer", target("rating"), config, features=FEATURES, engines=engines)
+        model = build("transformer", config, features=FEATURES, engines=engines)
         some = examples(20)
         model.fit(*split(some))
         assert np.isfinite(model.predict(some)).all()

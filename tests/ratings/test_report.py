@@ -10,11 +10,19 @@ import pytest
 
 from causerie import CauserieError, Dialogue, Turn
 from causerie.metrics.odes import CLASSES, SIGNALS
-from causerie.ratings.effect import ANY, ASSUMED, EXPECTED, effects_of
+from causerie.ratings.effect import ANY, ANY_NEGATIVE, ASSUMED, EXPECTED, effects_of
+from causerie.ratings.effectreport import (
+    BARS,
+    counts_table,
+    effect_markdown,
+    effect_tables,
+    effects_svg,
+    overlap_svg,
+    verdict,
+)
 from causerie.ratings.features import Extractor, Feature, Floats, Group, MeasuredLog
 from causerie.ratings.log import RatedDialogue
 from causerie.ratings.pairs import TurnPair
-from causerie.ratings.report import BARS, effect_markdown, overlap_svg
 
 COST = -1.0
 
@@ -30,7 +38,7 @@ class Given(Group):
 
 
 def log(count: int) -> MeasuredLog:
-    """Glad users insult more and rate better; half of them greet in a pair of their own first."""
+    """Glad users complain more and rate better; half of them greet in a pair of their own first."""
     rng = np.random.default_rng(0)
     dialogues, raw = [], []
     for number in range(count):
@@ -39,11 +47,11 @@ def log(count: int) -> MeasuredLog:
         rows[:, -1] = mood
         if number % 2:
             rows[0, : len(CLASSES)] = np.nan
-        insulted = rng.random() < 1 / (1 + np.exp(-mood))
-        if insulted:
-            rows[2, CLASSES.index("insult")] = 0.9
+        complained = rng.random() < 1 / (1 + np.exp(-mood))
+        if complained:
+            rows[2, CLASSES.index("calls_out_repetition")] = 0.9
             rows[3, CLASSES.index("compliment")] = 0.9
-        rating = 3 + 0.8 * mood + COST * insulted + 0.3 * rng.standard_normal()
+        rating = 3 + 0.8 * mood + COST * complained + 0.3 * rng.standard_normal()
         pairs = (TurnPair(None, None),) * 4
         talk = Dialogue(str(number), (Turn("user", "hi"),))
         dialogues.append(RatedDialogue(talk, pairs, rating, None, "bot", f"user{number // 2}"))
@@ -54,33 +62,47 @@ def log(count: int) -> MeasuredLog:
 def test_the_cost_of_a_signal_is_found_where_the_plain_difference_errs() -> None:
     measured = log(400)
     assert measured.extractor.covariates == [len(CLASSES)]
-    report = effects_of(measured)
-    assert set(report.effects) == set(report.refutations) == {ANY, "insult"}
-    assert set(report.too_few) == set(SIGNALS) - {"insult"}
-    found = report.effects[ANY]
+    report = effects_of(measured, pooled=True, by="bot")
+    together = {ANY, ANY_NEGATIVE, f"{ANY_NEGATIVE}, bot bot"}
+    assert set(report.effects) == set(report.refutations) == {*together, "calls_out_repetition"}
+    assert set(report.refused) == set(SIGNALS) - {"calls_out_repetition"}
+    apart = effects_of(log(60))  # compliments are not pooled with complaints unless asked
+    assert ANY not in {**apart.effects, **apart.refused}
+    found = report.effects[ANY_NEGATIVE]
+    assert report.effects[f"{ANY_NEGATIVE}, bot bot"].estimate == pytest.approx(
+        found.estimate, abs=0.1
+    )
     assert found.low <= COST <= found.high
     assert found.naive > found.high
-    assert found.estimate == report.effects["insult"].estimate  # compliments come after it
-    insulted = sum(bool((rows > 0.5)[:, : len(SIGNALS)].any()) for rows in measured.raw)
-    assert (found.signalled, found.dialogues) == (insulted, 400)
-    assert len(found.treated) == 4 * 400 - insulted - 200  # the last pair, and greetings
+    assert (
+        found.estimate == report.effects["calls_out_repetition"].estimate
+    )  # compliments come after it
+    complained = sum(bool((rows > 0.5)[:, : len(SIGNALS)].any()) for rows in measured.raw)
+    assert (found.signalled, found.dialogues) == (complained, 400)
+    assert len(found.treated) == 4 * 400 - complained - 200  # the last pair, and greetings
     assert all(one.passed for tries in report.refutations.values() for one in tries)
-    text = effect_markdown(report)
+    counts = counts_table(measured)
+    assert [row[1] for row in counts.rows if row[0] == "calls_out_repetition"] == [complained]
+    assert [row[4:] for row in counts.rows if row[0] == "stop_request"] == [[78_504, "2.96%"]]
+    text = effect_markdown(counts, report)
     assert ASSUMED in text
-    assert text.count("stands") == 2 * len(EXPECTED)
-    assert "| stop_request | no dialogue has the signal" in text
-    least, most = found.propensities[found.treated].min(), found.propensities[found.treated].max()
-    assert f"| {least:.3f} to {most:.3f} |" in text
-    columns = {line.count("|") for line in text.split("\n\n")[0].splitlines()}
-    assert len(columns) == 1
+    assert "points of the scale from 1 to 5" in text
+    assert verdict(report, "calls_out_repetition") == "stands"
+    assert "| not_understand |  | – | refused: no dialogue has the signal" in text
+    assert effects_svg(report).count("<circle") == len(report.effects)
+    effects, _ = effect_tables(report)
+    assert effects.rows[2][2].low == found.low or effects.rows[1][2].low == found.low  # type: ignore[union-attr]
     assert overlap_svg(found).count("<rect") == 2 * BARS + 1
 
 
 def test_what_falls_is_shown() -> None:
-    report = effects_of(log(100))
-    tries = [replace(one, passed=False) for one in report.refutations[ANY]]
-    text = effect_markdown(replace(report, refutations={ANY: tries}))
-    assert text.count(" falls**") == len(EXPECTED)
+    measured = log(400)
+    report = effects_of(measured)
+    tries = [replace(one, passed=False) for one in report.refutations[ANY_NEGATIVE]]
+    fallen = replace(report, refutations={**report.refutations, ANY_NEGATIVE: tries})
+    assert verdict(fallen, ANY_NEGATIVE) == f"falls: {', '.join(EXPECTED)}"
+    assert effect_markdown(counts_table(measured), fallen).count(" falls |") == len(EXPECTED)
+    assert "a hollow point" in effects_svg(fallen)
 
 
 def test_effects_need_ratings() -> None:

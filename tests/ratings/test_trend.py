@@ -7,8 +7,9 @@ from random import Random
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from causerie.ratings.trend import NO_VARIATION, TOO_FEW, chart, figure, trend
+from causerie.ratings.trend import NO_VARIATION, TOO_FEW, chart, figure, trend, trend_table
 
 START = date(2026, 3, 1)
 
@@ -86,9 +87,32 @@ def test_what_does_not_vary_is_not_called_too_few_days() -> None:
 
 def test_nothing_dated_has_no_trend() -> None:
     found = trend([None], [3.0], [3.0])
-    assert (found.days, found.daily, found.weekly, chart(found)) == ((), None, None, "")
+    assert (found.days, found.daily, found.weekly, chart({"": found})) == ((), None, None, "")
 
 
-def test_the_chart_has_four_lines() -> None:
+def test_intervals_of_daily_means_are_those_of_student() -> None:
+    ratings = [2.0, 3.0, 5.0]
+    one, alone = trend([on(0)] * 3 + [on(1)], [*ratings, 4.0], [3.0] * 4).days
+    expected = stats.t.interval(0.95, 2, np.mean(ratings), stats.sem(ratings))
+    assert one.rating_margin == pytest.approx(expected[1] - np.mean(ratings))
+    assert one.predicted_margin == 0
+    assert alone.rating_margin is None
+    (day, *_), (_, _, rated, *_) = (
+        trend_table("", trend([on(0)] * 3, ratings, ratings)).rows[0],
+        (trend_table("x", trend([on(0)] * 3, ratings, ratings)).rows[0]),
+    )
+    assert day == "2026-03-01"
+    assert (rated.low, rated.high) == (1.0, 5.0)  # type: ignore[union-attr]
+
+
+def test_the_chart_draws_no_line_over_gaps() -> None:
     found = trend([on(n) for n in range(10)], [3.0] * 10, [2.0] * 10)
-    assert chart(found).count("<polyline") == 4
+    assert chart({"": found}).count("<polyline") == 4
+    days = [n for n in range(10) if n != 4]
+    gap = trend([on(n) for n in days], [3.0] * 9, [2.0] * 9)
+    assert chart({"": gap}).count("<polyline") == 6  # dotted ones are in two parts
+    assert chart({"": gap}).count("<circle") == 18
+    two = chart({"": found, "bot <b>": gap})
+    assert two.count("<polyline") == 10
+    assert "bot &lt;b&gt;: mean rating, 1 to 5" in two
+    assert "2026-03-01" in two

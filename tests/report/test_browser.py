@@ -112,6 +112,8 @@ def test_the_worst_lead_to_their_conversation_and_keys_open_its_scores(
     assert focused.tag_name == "summary"
     focused.send_keys(Keys.ENTER)
     opened = page.find_element(By.CSS_SELECTOR, ".turn.focus .scores[open]")
+    # The scores are drawn when the page hears that they were opened, a moment later.
+    WebDriverWait(page, 10).until(lambda _: "wit3" in str(opened.get_property("textContent")))
     words = opened.get_property("textContent")
     for part in ("wit3", "length3", "References", "Explanation", "cause", "p0.25"):
         assert part in words

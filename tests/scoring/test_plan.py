@@ -83,7 +83,7 @@ def test_the_signature_opens_no_weights() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for name in ("density@", "causalscore@", "grade@", "odes@", "fed|lm@", "encoder:all-MiniLM"):
+    for name in ("density@", "causalscore@", "grade@", "odes@", "fed|lm", "encoder:all-MiniLM"):
         assert name in done.stdout
 
 
@@ -94,7 +94,7 @@ def test_everything_that_decides_numbers_is_in_the_signature() -> None:
         Plan.of("density,perplexity,bleu:order=2"),
         Plan.of("density,perplexity,bleu", settings=Settings(dtype="bfloat16")),
         Plan.of("density,perplexity,bleu", settings=Settings(turn_format="plain")),
-        Plan.of("density,perplexity,bleu", settings=Settings(lm="default-lm")),
+        Plan.of("density,perplexity,bleu", settings=Settings(lm="qwen2.5-coder-0.5b")),
         Plan.of("density,perplexity,bleu", level="dialogue"),
         Plan.of("density,perplexity,bleu", speaker="user"),
     ):

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +151,25 @@ def test_corrupt_checkpoint_starts_anew(tmp_path: Path) -> None:
     journal.begin()
     assert list(journal.read(ROWS)) == []
     journal.close(keep=True)
+
+
+@pytest.mark.parametrize("file", [ROWS, TALKS, "checkpoint.json"])
+@pytest.mark.parametrize("change", ["a digit", "a bracket", "cut"])
+def test_a_damaged_journal_is_not_continued(tmp_path: Path, file: str, change: str) -> None:
+    data, page = write_dialogues(tmp_path / "in.jsonl", 200), tmp_path / "page.html"
+    finish(make_run(data, tmp_path / "whole.jsonl"))
+    out = tmp_path / "out.jsonl"
+    interrupt(make_run(data, out, report=page), batches=2)
+    damaged = tmp_path / "out.jsonl.partial" / file
+    before = damaged.read_bytes()
+    digit = before.replace(b": 1", b": 2")
+    changed = {"a digit": digit, "a bracket": before.replace(b"{", b"[", 1), "cut": before[:-9]}
+    assert changed[change] != before
+    damaged.write_bytes(changed[change])
+    notes: list[str] = []
+    finish(make_run(data, out, report=page), notes)
+    assert not any("continuing" in note for note in notes)
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("lost", [ROWS, TALKS, "checkpoint.json"])
@@ -402,6 +422,28 @@ def test_a_journal_closes_while_another_opens(
     with pytest.raises(CauserieError, match="another run is writing"):
         Journal(folder).take(0)
     second.append({ROWS: [{"a": 1}], TALKS: []}, {})
+    assert list(second.read(ROWS)) == [{"a": 1}]
+    second.close(keep=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_is_being_removed_takes_nobody_elses_rows_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, removed = tmp_path / "out.partial", shutil.rmtree
+    first, second = Journal(folder), Journal(folder)
+    first.open("f")
+    first.begin()
+
+    def in_between(path: Path, **options: bool) -> None:
+        monkeypatch.undo()
+        second.open("f")
+        second.begin()
+        second.append({ROWS: [{"a": 1}], TALKS: []}, {})
+        removed(path, **options)
+
+    monkeypatch.setattr("causerie.scoring.journal.shutil.rmtree", in_between)
+    first.close(keep=False)
     assert list(second.read(ROWS)) == [{"a": 1}]
     second.close(keep=False)
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ import pytest
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError
 from causerie.io import read, read_table
+from causerie.io.tables import read_about
 from causerie.metrics.base import Column, Score
 from causerie.scoring import Batch, Inputs, Layout, Plan, Run, Scorer
 from causerie.scoring.table import by_dialogue
@@ -73,6 +74,46 @@ def test_rows_of_dialogues() -> None:
     assert list(Layout(scorer.plan).rows(batch)) == [
         {"dialogue_id": "d", "file": "f.jsonl", "system": "s", "length": 2.0}
     ]
+
+
+def test_rows_hold_every_turn_once_if_conversations_are_wanted() -> None:
+    """Those that are not scored stand beside the next one that is, or the last."""
+    plan = Plan.of("length", speaker="B")
+    turns = tuple(Turn(who, f"{who}{n}") for n, who in enumerate("AABAB" + "AA"))
+    dialogues = [Dialogue("one", turns), Dialogue("two", turns[:3])]
+    scorer = Scorer(plan)
+    (batch,) = scorer.batches(dialogues)
+    rows = list(Layout(plan, conversations=True).rows(batch))
+    said = [
+        [
+            *(turn["text"] for turn in row["conversation"]["before"]),
+            row["text"],
+            *(turn["text"] for turn in row["conversation"].get("after", [])),
+        ]
+        for row in rows
+    ]
+    assert said == [["A0", "A1", "B2"], ["A3", "B4", "A5", "A6"], ["A0", "A1", "B2"]]
+    alone = scorer.score_items([Exchange(dialogues[0], 4)])
+    (row,) = Layout(plan, conversations=True).rows(alone)
+    assert [turn["text"] for turn in row["conversation"]["before"]] == ["A0", "A1", "B2", "A3"]
+    with pytest.raises(CauserieError, match="leave --no-text out"):
+        Layout(plan, text=False, conversations=True)
+
+
+def test_a_parquet_table_says_what_its_columns_are(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps(chat("a", "hi", "hello")) + "\n{}\n")
+    scorer = Scorer(Plan.of("length,causalscore=length"))
+    out = tmp_path / "out.parquet"
+    with Run(scorer, Inputs((str(path),)), Layout(scorer.plan), out=out) as run:
+        run.execute()
+        run.write()
+    about = read_about(out)
+    assert about["signature"] == scorer.plan.signature
+    assert (about["records"], about["rejected"], about["inputs"]) == (2, 1, ["chats.jsonl"])
+    assert about["columns"]["length"]["sentinel"] is True
+    assert about["columns"]["causalscore"]["drawing"] is None
+    assert next(iter(read_table(out)))["length"] == 1.0
 
 
 def test_percentiles_stand_beside_their_column() -> None:

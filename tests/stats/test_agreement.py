@@ -16,6 +16,7 @@ from causerie.stats import (
     fleiss_kappa,
     krippendorff_alpha,
     leave_one_out_ratings,
+    mean_reliability,
     pearson,
     split_half,
 )
@@ -167,3 +168,52 @@ def test_split_half_of_two_raters_is_spearman_brown():
     values = [split_half(pearson, both, splits=1, seed=s).value for s in range(50)]
     r = stats.pearsonr(both[:, 0], both[:, 1]).statistic
     assert np.mean(values) == pytest.approx(2 * r / (1 + r), abs=0.02)
+
+
+def test_split_half_of_an_odd_number_steps_up_to_all_of_it():
+    rng = np.random.default_rng(9)
+    data = rng.standard_normal((6000, 1)) + rng.standard_normal((6000, 3))
+    assert split_half(pearson, data, splits=20, seed=0).value == pytest.approx(3 / 4, abs=0.02)
+
+
+def cronbach(data):
+    k = data.shape[1]
+    whole = data.sum(axis=1).var(ddof=1)
+    return k / (k - 1) * (1 - data.var(axis=0, ddof=1).sum() / whole)
+
+
+def test_reliability_of_means_is_cronbachs_alpha_where_columns_are_alike():
+    rng = np.random.default_rng(10)
+    data = rng.standard_normal((3000, 1)) + 2 * rng.standard_normal((3000, 3))
+    found = mean_reliability(data, range(3000), seed=0)
+    assert found.value == pytest.approx(cronbach(data), abs=0.003)
+    assert found.low < 3 / 7 < found.high
+
+
+def test_reliability_of_means_by_hand():
+    # Means 2 and 6, grand mean 4: between 2 * (4 + 4) / 1, within (2 + 2) / 2.
+    assert mean_reliability([[1, 3], [5, 7]], "ab", seed=0).value == pytest.approx(1 - 2 / 16)
+    # Of three and two values; the row with one does not count. Grand mean 18 / 5.
+    between = 3 * (3 - 3.6) ** 2 + 2 * (4.5 - 3.6) ** 2
+    within = (2 + 0.5) / 3
+    uneven = [[2, 3, 4], [4, 5, NAN], [9, NAN, NAN]]
+    assert mean_reliability(uneven, "abc", seed=0).value == pytest.approx(1 - within / between)
+
+
+def test_random_raters_are_not_reliable():
+    noise = np.random.default_rng(11).standard_normal((400, 3))
+    found = mean_reliability(noise, np.arange(400) // 4, seed=0)
+    assert found.low < 0 < found.high
+    assert mean_reliability([[1, NAN]], "a", seed=0).reason == "no unit has two ratings"
+    assert mean_reliability([[2, 2], [2, 2]], "ab", seed=0).reason == "all ratings are equal"
+
+
+def test_ratings_of_one_occasion_are_not_compared_with_each_other():
+    """Two votes on each of two occasions: each is set against the other occasion's mean."""
+    data = np.random.default_rng(12).random((30, 4))
+    points = [
+        (row[k], row[2:].mean() if k < 2 else row[:2].mean()) for row in data for k in range(4)
+    ]
+    wanted = stats.pearsonr(*zip(*points, strict=True)).statistic
+    found = leave_one_out_ratings(data, groups=[0, 0, 1, 1])
+    assert found.value == pytest.approx(wanted)

@@ -16,8 +16,10 @@ from causerie.stats import (
     VOTES,
     cont2cat,
     cont2cat_floor,
+    cyclic_triples,
     ignore_equal,
     krippendorff_alpha,
+    points_by_vote,
     vote_codes,
     voting_points,
 )
@@ -130,3 +132,56 @@ def test_each_metric_has_its_own_estimate():
 def test_unknown_votes_are_refused():
     with pytest.raises(ValueError, match="'C' is not a vote"):
         vote_codes([["A", "C"]])
+
+
+# The six comparisons of four responses: 0-1, 0-2, 0-3, 1-2, 1-3, 2-3.
+FIRST, SECOND = zip(*combinations(range(4), 2), strict=True)
+
+
+def one_vote_each(text):
+    return [["both good"] if vote == "=" else [vote] for vote in text]
+
+
+@pytest.mark.parametrize(
+    ("votes", "circles", "triples"),
+    [
+        ("AAAAAA", 0, 4),  # 0 over 1 over 2 over 3
+        ("ABAAAA", 1, 4),  # 0 over 1 over 2 over 0; 3 loses everywhere
+        ("AABAAA", 2, 4),  # 3 over 0, which closes 0-1-3 and 0-2-3
+        ("AAA=AA", 0, 2),  # nobody won 1-2: the triples with both do not count
+    ],
+)
+def test_circles_of_tournaments_counted_by_hand(votes, circles, triples):
+    found = cyclic_triples(one_vote_each(votes), FIRST, SECOND)
+    assert (found.value, found.n) == (circles / triples, triples)
+    exact = stats.binomtest(circles, triples).proportion_ci(method="exact")
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_a_comparison_has_the_winner_of_most_votes_whoever_stands_first():
+    votes = [["A", "A", "B"], ["B", "both bad", "B"], ["A", None, None], ["B", "B", "B"]]
+    # 0 over 1, 1 over 2 (as B), 2 over 0; the last repeats 0-1 the other way round: 0 over 1.
+    found = cyclic_triples(votes, [0, 2, 2, 1], [1, 1, 0, 0])
+    assert (found.value, found.n) == (1.0, 1)
+    assert cyclic_triples(votes[:2], [0, 2], [1, 1]).value is None
+
+
+def test_random_voters_have_a_quarter_of_circles_and_those_with_an_order_fewer():
+    rng = np.random.default_rng(3)
+    places = [(8 * c + a, 8 * c + b) for c in range(60) for a, b in combinations(range(8), 2)]
+    first, second = zip(*places, strict=True)
+    coin = [[vote] for vote in rng.choice(["A", "B"], len(places))]
+    assert cyclic_triples(coin, first, second).value == pytest.approx(0.25, abs=0.02)
+    worth = rng.standard_normal(480)
+    lead = worth[list(first)] - worth[list(second)] + 0.3 * rng.standard_normal(len(places))
+    ordered = [["A" if one > 0 else "B"] for one in lead]
+    assert cyclic_triples(ordered, first, second).value < 0.06
+
+
+def test_points_of_single_votes():
+    found = points_by_vote(VOTED, [0, 0, 1, 1, 3], [1, 2, 2, 3, 4], 6)
+    assert found.shape == (6, 3, 3)
+    assert found[0, :2].tolist() == [[1, 1, 1], [0, 0, 1]]
+    assert found[2, :2].tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert np.isnan(found[0, 2]).all()
+    assert np.isnan(found[3, 0, 2])

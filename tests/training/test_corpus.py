@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from causerie.dialogue import Dialogue, Turn
 from causerie.errors import CauserieError
 from causerie.io import Rejected
-from causerie.training.corpus import Batches, Corpus
+from causerie.training.corpus import Batches, Corpus, sample_evenly
 
 
 def dialogue(name: str, turns: int = 2) -> Dialogue:
@@ -120,3 +121,64 @@ def test_hash_is_of_the_words_alone() -> None:
     assert one.sha256 == renamed.sha256
     assert Corpus((*one.sources, *one.sources)).sha256 != Corpus((one.sources[0] * 2,)).sha256
     assert len({one.sha256, changed.sha256, moved.sha256}) == 3
+
+
+def by_users(dialogues: int, users: int) -> tuple[Dialogue, ...]:
+    named = (dialogue(f"{number}") for number in range(dialogues))
+    return tuple(
+        replace(one, metadata={"user": f"u{number % users}"}) for number, one in enumerate(named)
+    )
+
+
+def users_of(part: Corpus) -> set[object]:
+    return {one.metadata["user"] for one in part.dialogues}
+
+
+def test_nobody_is_in_the_training_and_held_out() -> None:
+    whole = Corpus((by_users(200, 40),))
+    kept, held = whole.split(0)
+    choosing, measuring = held.halves(0)
+    assert len(kept) + len(held) == 200
+    assert len(held) >= 10
+    assert not users_of(kept) & users_of(held)
+    assert len(choosing) + len(measuring) == len(held)
+    assert not users_of(choosing) & users_of(measuring)
+
+
+def test_a_log_of_few_users_is_divided_by_dialogue() -> None:
+    kept, held = Corpus((by_users(100, 3),)).split(0)
+    assert (len(kept), len(held)) == (84, 16)
+    assert users_of(kept) == users_of(held)
+
+
+def test_what_cannot_be_halved_is_in_both_halves() -> None:
+    one, two = corpus(1, 6).halves(0)
+    assert [len(source) for source in one.sources] == [1, 3]
+    assert [len(source) for source in two.sources] == [1, 3]
+    assert one.sources[0] == two.sources[0]
+    assert len({d.id for half in (one, two) for d in half.sources[1]}) == 6
+
+
+def test_records_are_left_out_by_what_their_fields_say(tmp_path: Path) -> None:
+    turns = [{"speaker": s, "text": s} for s in "AB"]
+    marks = [{"bot": "qc"}, {"bot": "other", "passed": False}, {"bot": "other"}, {"system": "qc"}]
+    lines = [json.dumps({"id": str(n), "turns": turns, **mark}) for n, mark in enumerate(marks)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    fields = {"bot": frozenset({"qc", "none"}), "passed": frozenset({"False"})}
+    read = Corpus.read([tmp_path / "a.jsonl"], without=fields)
+    assert [one.id for one in read.dialogues] == ["2", "3"]
+
+
+def test_an_epoch_may_draw_only_some_of_a_large_file() -> None:
+    batches = Batches([range(100), range(100, 110)], 5, seed=0, most=20)
+    epochs = [[thing for i in range(6) for thing in batches[6 * e + i]] for e in range(2)]
+    assert len(batches) == 6
+    for drawn in epochs:
+        assert len(set(drawn)) == len(drawn) == 30
+        assert set(range(100, 110)) <= set(drawn)
+    assert set(epochs[0]) != set(epochs[1])
+
+
+def test_groups_have_equal_shares_of_a_sample() -> None:
+    drawn = sample_evenly([range(100), range(100, 102), range(200, 300)], 30, seed=0)
+    assert [sum(n // 100 == group for n in drawn) for group in range(3)] == [10, 2, 10]

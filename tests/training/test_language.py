@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from causerie.errors import CauserieError
 from causerie.metrics.followups import Fed
 from causerie.metrics.followups.language import LanguageModel, statistics
 from causerie.models.artifact import load_artifact
+from causerie.progress import Progress, ignore
 from causerie.training.corpus import Corpus
 from causerie.training.language import (
     LanguageConfig,
@@ -102,6 +104,59 @@ def test_the_loss_is_nats_per_token(tiny_llama: Path, tmp_path: Path) -> None:
     rows = [row(engine.format, dialogue, 192, rng) for dialogue in dialogues]
     nats = nats_per_character(engine, dialogues).part.sum()
     assert loss == pytest.approx(nats / sum(len(scored) for _, scored in rows), rel=1e-4)
+    task._keeps_logits = False
+    assert loss == pytest.approx(task.loss((dialogues, random.Random("0/0"))).item(), rel=1e-5)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert loss == pytest.approx(task.loss((dialogues, random.Random("0/0"))).item(), rel=0.02)
+
+
+def test_tokens_are_those_that_the_steps_saw(tiny_llama: Path, tmp_path: Path) -> None:
+    backbone = Engines(Settings(lm=str(tiny_llama), offline=True)).likelihood.backbone
+    corpus = Corpus.read([write(tmp_path / "talks.jsonl", 24, seed=1)])
+    task = LanguageModelling(backbone, LanguageConfig(batch=3, rank=2), corpus, corpus)
+    seen = []
+    forward = task.module.forward
+    task.module.forward = lambda **given: (
+        seen.append(given["input_ids"].numel()),
+        forward(**given),
+    )[1]
+    for step in range(4):
+        task.loss(task.batch(step))
+    assert task.tokens_after([2, 4]) == {2: sum(seen[:6]), 4: sum(seen)}
+
+
+def test_a_training_can_be_finished_early(tiny_llama: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "talks.jsonl", 60, seed=1)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    marked = [{**line, "quality": "bad" if n % 3 == 0 else "good"} for n, line in enumerate(lines)]
+    path.write_text("\n".join(map(json.dumps, marked)))
+
+    def stop(progress: Progress) -> None:
+        if progress.done == 5:
+            raise KeyboardInterrupt
+
+    run = TrainingRun(
+        config=LanguageConfig(rank=2, batch=2, epochs=2, validate_every=2),
+        data=(path,),
+        valid=(),
+        folder=tmp_path / "mine.training",
+        without={"quality": frozenset({"bad"})},
+        watch=stop,
+    )
+    engines = Engines(Settings(lm=str(tiny_llama), offline=True))
+    with pytest.raises(KeyboardInterrupt):
+        LanguageModel.train(engines, run)
+    engines = Engines(Settings(lm=str(tiny_llama), offline=True))
+    finished = replace(run, watch=ignore, resume=True, finish=True)
+    artifact, _ = LanguageModel.train(engines, finished)
+    assert "without records that have `quality=bad`" in artifact.card
+    assert "| dialogues to train on | 30 |" in artifact.card
+    assert "| steps | 4 |" in artifact.card  # the last that was kept
+    curve = [line for line in artifact.card.splitlines() if "of the validation, after" in line]
+    assert len(curve) == 2
+    tokens = next(x for x in artifact.card.splitlines() if "tokens that the steps saw" in x)
+    assert f"after {tokens.split('|')[2].strip()} tokens" in curve[-1]
+    assert (tmp_path / "mine.training" / "learning-curve.svg").read_text().count("polyline") == 3
 
 
 def test_a_step_sees_no_more_than_the_network_can(tiny_gpt2: Path, tmp_path: Path) -> None:
@@ -247,7 +302,7 @@ def test_a_folder_called_lm_is_not_the_default(
     (folder / "config.json").write_text(json.dumps({"metric": "lm", "backbone": {}}))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("causerie.engines.language.shipped", lambda name: None)
-    assert tuned_language_model("default") is None
+    assert tuned_language_model(Settings()) is None
 
 
 def test_by_default_turns_are_as_the_network_knows_them(tmp_path: Path, tiny_llama: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from torch import Tensor, nn
 
 from causerie.errors import CauserieError
 from causerie.progress import Progress
+from causerie.training.checkpoint import draw_scores
 from causerie.training.config import LoopConfig
 from causerie.training.loop import LoopState, Task, fit
+
+SVG = "http://www.w3.org/2000/svg"
 
 
 class Line(Task):
@@ -54,6 +58,19 @@ def test_learns(tmp_path: Path) -> None:
     progress = fit(task, LoopConfig(steps=300, learning_rate=0.02, warmup_steps=10), tmp_path)
     assert progress.best["negative_error"] > before / 5
     assert task.validate() == progress.best
+
+
+def test_computes_in_bfloat16_where_it_is_told(tmp_path: Path) -> None:
+    seen: dict[bool, torch.dtype] = {}
+
+    class Watched(Line):
+        def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+            seen[half] = self.module(batch[0]).dtype
+            return super().loss(batch)
+
+    for half in (False, True):
+        fit(Watched(), replace(CONFIG, bfloat16=half), tmp_path / str(half))
+    assert seen == {False: torch.float32, True: torch.bfloat16}
 
 
 def test_equals_a_naive_loop(tmp_path: Path) -> None:
@@ -137,7 +154,22 @@ def test_log_and_picture(tmp_path: Path) -> None:
     assert [e["step"] for e in entries if "loss" not in e] == [20, 40, 60]
     assert all(math.isfinite(e["loss"]) for e in entries if "loss" in e)
     picture = ElementTree.parse(tmp_path / "curve.svg").getroot()
-    assert len(picture.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+    assert len(picture.findall(f"{{{SVG}}}polyline")) == 2
+
+
+def test_scores_are_drawn_on_a_fixed_scale(tmp_path: Path) -> None:
+    """Changes are seen in proportion: 0.628 to 0.634 is a flat line, whatever the values."""
+
+    def heights(name: str, values: list[float]) -> list[float]:
+        draw_scores(tmp_path / name, list(enumerate(values)), "R@1", "steps")
+        (line,) = ElementTree.parse(tmp_path / name).getroot().findall(f"{{{SVG}}}polyline")
+        return [float(point.split(",")[1]) for point in line.attrib["points"].split()]
+
+    flat, steep = heights("flat.svg", [0.628, 0.634]), heights("steep.svg", [0.2, 0.8])
+    assert (flat[0] - flat[1]) / (steep[0] - steep[1]) == pytest.approx(0.01, rel=0.1)
+    below, above = heights("below.svg", [-2.0, -1.0]), heights("above.svg", [1.0, 2.0])
+    for line in (below, above):
+        assert line[0] - line[1] == pytest.approx((steep[0] - steep[1]) / 1.2, rel=0.01)
 
 
 def test_a_loss_that_is_no_number_stops_the_training(tmp_path: Path) -> None:
@@ -163,3 +195,26 @@ def test_files_without_what_they_should_hold_are_damaged(tmp_path: Path, file: s
     save_file({"other": torch.ones(1)}, tmp_path / file)
     with pytest.raises(CauserieError, match="is damaged"):
         fit(Line(), CONFIG, tmp_path, resume=True)
+
+
+def test_an_interrupted_training_is_finished_with_its_best_weights(tmp_path: Path) -> None:
+    def die(progress: Progress) -> None:
+        if progress.done == 50:
+            raise KilledError
+
+    with pytest.raises(CauserieError, match="no training that could be finished"):
+        fit(Line(), CONFIG, tmp_path, finish=True)
+    killed = Line()
+    with pytest.raises(KilledError):
+        fit(killed, CONFIG, tmp_path, checkpoint_minutes=0, watch=die)
+    finished = Line()
+    state = fit(finished, CONFIG, tmp_path, resume=True, finish=True)
+    assert (state.step, state.scores_step) == (50, 50)  # what it learned last was validated, too
+    assert finished.validate() == state.best
+    assert state.best_step in (20, 40, 50)
+    entries = [json.loads(x) for x in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    scores = {e["step"]: e["negative_error"] for e in entries if "loss" not in e}
+    assert max(scores, key=lambda step: scores[step]) == state.best_step
+    assert sorted(scores) == [20, 40, 50]
+    resumed = fit(Line(), CONFIG, tmp_path, resume=True)
+    assert resumed.step == 60

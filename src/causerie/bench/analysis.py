@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from causerie.bench.judgement import Judgement, judgement_of, points_of
+from causerie.bench.judgement import Judgement, judgement_of, points_of, reliability_of
 from causerie.bench.measures import Measures, ranks
 from causerie.bench.results import (
     PAIR_STATISTICS,
@@ -72,13 +72,13 @@ def analyse(
     dimension: str | None = None,
     *,
     units: Units | None = None,
-    of_items: int | None = None,
+    whole: JudgedSet | None = None,
 ) -> SetResult:
     """How the columns, in the order of the units, agree with people.
 
     The dimension is the set's main one unless named; `units` are the set's, if they are known
-    already. `of_items` is the size of the whole set where `judged` is a sample of it. Partial
-    correlations are given the column `length`.
+    already. `whole` is the set that `judged` is a sample of, if it is one: all its judgements
+    decide whether they can be relied on. Partial correlations are given the column `length`.
     """
     entry = entry_for(judged.name)
     dimension = dimension or main_dimension(judged)
@@ -96,7 +96,10 @@ def analyse(
         names = tuple(STATISTICS)
         found = _of_items(measures, length)
     significance = measures.significance([column.name for column in columns], names[0])
+    reliability = reliability_of(whole or judged, dimension, options)
     clusters = ranks(found[names[0]], significance)
+    if reliability.failures:
+        clusters = [None] * len(columns)
     by_dimension = _by_dimension(judged, units, scores)
     rows = [
         MetricRow(
@@ -119,7 +122,7 @@ def analyse(
         )
         for i, column in enumerate(columns)
     ]
-    total = len(judged) if of_items is None else of_items
+    total = len(whole or judged)
     return SetResult(
         name=judged.name,
         title=entry.title,
@@ -146,6 +149,7 @@ def analyse(
         ceiling=judgement.ceiling(),
         alpha=judgement.alpha(),
         kappa=judgement.kappa(),
+        reliability=reliability,
         rows=tuple(sorted(rows, key=lambda row: _order(row, names[0]))),
         significance=significance,
         sample=sample(units, judgement.points, {c.name: c.values for c in columns}, options.seed),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causerie.bench import preference
 from causerie.bench.pairing import (
     Example,
     Response,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from causerie.engines import Engines, Settings
+    from causerie.metrics.judge import Judge
     from causerie.scoring.store import ScoreStore
 
 _ARROWS: Mapping[Better | None, str] = {"higher": " ↑", "lower": " ↓", None: ""}
@@ -201,6 +203,7 @@ def compare(
     settings: Settings | None = None,
     engines: Engines | None = None,
     store: ScoreStore | None = None,
+    judge: Judge | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     watch: Watch = ignore,
@@ -209,7 +212,9 @@ def compare(
 
     Both are whatever `causerie.evaluate` takes: dialogues, messages, dictionaries, tables, paths.
     `metrics`, `speaker`, `options`, `columns` and `settings` are as there, too; `confidence` is
-    that of the intervals. Comparisons that are given the same `engines` share their networks.
+    that of the intervals. A `judge` (`causerie.metrics.judge.Judge`) says in a column of its own,
+    `preference`, which of two replies is better. Comparisons that are given the same `engines`
+    share their networks.
 
     >>> old, new = [["Hi!", "Go away."]] * 3, [["Hi!", "Hello, nice to meet you."]] * 3
     >>> compare(old, new, "length").column("length").difference.value
@@ -226,7 +231,9 @@ def compare(
         responses_of(records_of(data, named), _name(data, name), speaker)
         for name, data in (("a", a), ("b", b))
     )
-    return compare_responses(old, new, scorer, confidence=confidence, seed=seed, watch=watch)
+    return compare_responses(
+        old, new, scorer, judge=judge, confidence=confidence, seed=seed, watch=watch
+    )
 
 
 def _name(data: object, otherwise: str) -> str:
@@ -238,6 +245,7 @@ def compare_responses(
     b: Responses,
     scorer: Scorer,
     *,
+    judge: Judge | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     watch: Watch = ignore,
@@ -262,14 +270,25 @@ def compare_responses(
         items_b = tuple(b.items[j] for _, j in pairs)
     exchanges = [item.exchange for item in (*items_a, *items_b)]
     batch = scorer.score_all(exchanges, task="comparing", watch=watch)
+    columns, signature = dict(scorer.plan.columns), f"{scorer.plan.signature} seed|{seed}"
+    if judge is not None:
+        if not paired:
+            raise CauserieError(
+                "a judge compares replies to the same, and most of these have no partner: leave "
+                "out --judge, or score both sides with the metric judge"
+            )
+        found = preference.preferences(items_a, items_b, judge, scorer.engines, watch)
+        batch = replace(batch, scores={**batch.scores, preference.NAME: found})
+        columns[preference.NAME] = preference.COLUMN
+        signature += f" {preference.NAME}={judge.signature(scorer.engines)}"
     compared = _Compared(batch, items_a, items_b, paired, confidence, seed)
     return CompareResult(
         _side(a),
         _side(b),
         len(pairs) if paired else None,
-        tuple(compared.column(name, about) for name, about in scorer.plan.columns.items()),
+        tuple(compared.column(name, about) for name, about in columns.items()),
         seed,
-        f"{scorer.plan.signature} seed|{seed}",
+        signature,
         confidence,
     )
 

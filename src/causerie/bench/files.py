@@ -15,7 +15,7 @@ from causerie.bench.ranking import (
     RankingResult,
     ranking_markdown,
     ranking_picture,
-    ranking_table,
+    ranking_tables,
 )
 from causerie.bench.results import (
     PAIR_STATISTICS,
@@ -98,7 +98,7 @@ def write_probe(result: ProbeResult, out: Path) -> list[Path]:
 def write_ranking(result: RankingResult, out: Path) -> list[Path]:
     """Write ranking.md and ranking.svg, or the one file that `out` names."""
     if not check_out(out):
-        return _write_file(out, [ranking_table(result)], ranking_markdown(result))
+        return _write_file(out, ranking_tables(result), ranking_markdown(result))
     text, picture = out / "ranking.md", out / "ranking.svg"
     write_whole(text, ranking_markdown(result))
     write_whole(picture, ranking_picture(result))
@@ -133,6 +133,7 @@ def to_markdown(result: RunResult) -> str:
         "response got). "
         "Bold: first rank, and the interval is above 0.",
         markdown_table(_summary(result)),
+        _failing(result),
         *(_section(judged) for judged in result.sets),
         "## What the columns say",
         _glossary(result),
@@ -143,6 +144,16 @@ def to_markdown(result: RunResult) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _failing(result: RunResult) -> str:
+    """The sets that are not in the summary, and why."""
+    return _bullets(
+        f"{markdown_code(judged.name)} fails the reliability gate and is not in the summary: "
+        f"{markdown_text('; '.join(judged.reliability.failures))}."
+        for judged in result.sets
+        if judged.fails
+    )
+
+
 def run_tables(result: RunResult) -> list[Table]:
     """The summary, and the table of every set."""
     return [_summary(result), *map(_set_table, result.sets)]
@@ -150,22 +161,25 @@ def run_tables(result: RunResult) -> list[Table]:
 
 def _summary(result: RunResult) -> Table:
     sentinels = {facts.name for facts in result.metrics if facts.sentinel}
+    sets = [judged for judged in result.sets if not judged.fails]
     human, limit = (Marked(name, "emphasis") for name in ("human", "limit"))
     rows: list[list[Cell]] = [
-        [human, *(_people(judged.ceiling.get(judged.main)) for judged in result.sets)],
-        [limit, *(_people(judged.limit.get(judged.main)) for judged in result.sets)],
+        [human, *(_people(judged.ceiling.get(judged.main)) for judged in sets)],
+        [limit, *(_people(judged.limit.get(judged.main)) for judged in sets)],
     ]
     for column in result.columns():
-        found = [judged.row(column) for judged in result.sets]
-        metric = next(row.metric for row in found if row is not None)
+        found = [judged.row(column) for judged in sets]
+        metric = next((row.metric for row in found if row is not None), None)
+        if metric is None:  # it is on sets that fail only
+            continue
         cells = [
             None if row is None else _best(row, judged.main)
-            for row, judged in zip(found, result.sets, strict=True)
+            for row, judged in zip(found, sets, strict=True)
         ]
         rows.append([_name(column, metric in sentinels), *cells])
     headings: list[str | Marked] = [
         "metric",
-        *(Marked(judged.name, "code") for judged in result.sets),
+        *(Marked(judged.name, "code") for judged in sets),
     ]
     return Table(headings, rows, "Summary")
 
@@ -208,9 +222,20 @@ def _facts(judged: SetResult) -> str:
     return (
         f"{markdown_code(judged.name)}, judged for **{markdown_text(judged.dimension)}**: "
         f"{'; '.join(counts)}. "
-        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {markdown_text(judged.paper)}. "
+        f"Krippendorff's alpha: {_agreement(judged.alpha)}. {_gate(judged)} "
+        f"{markdown_text(judged.paper)}. "
         f"Licence: {markdown_text(judged.licence)}."
     )
+
+
+def _gate(judged: SetResult) -> str:
+    """What the reliability gate saw."""
+    seen = judged.reliability
+    said = [f"alpha of an item's mean judgement {seen.consistency.text(2)}"]
+    if judged.level == "pair":
+        said.append(f"triples preferred in a circle {seen.cyclic.text(2)}, chance 0.25")
+    verdict = "**The reliability gate fails**" if judged.fails else "Reliability gate"
+    return f"{verdict}: {'; '.join(said)}."
 
 
 def _agreement(estimate: Estimate) -> str:

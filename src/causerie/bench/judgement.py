@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from causerie.bench.results import Reliability, RunOptions
 from causerie.bench.sets.judged import JudgedSet
-from causerie.bench.sets.units import Units
+from causerie.bench.sets.units import Units, units_of
 from causerie.stats import (
     CORRELATIONS,
     Estimate,
     FloatArray,
+    IntArray,
     Votes,
     cont2cat_floor,
+    cyclic_triples,
     fleiss_kappa,
     krippendorff_alpha,
     leave_one_out_ratings,
+    mean_reliability,
+    points_by_vote,
     split_half,
     vote_codes,
     voting_points,
 )
+
+CHANCE_OF_CIRCLES = 0.25
+"""Of the eight ways in which three comparisons can go, two are circles."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +39,12 @@ class Judgement:
     points: FloatArray
     """Mean rating; of pairs, the share of votes a response got. NaN where nobody judged."""
     ratings: FloatArray
-    """Units x annotators; of pairs, the share of each one's votes. Annotators have no names:
-    what stands in one column is not of one person."""
+    """Units x annotators; of pairs, units x comparisons: the share of votes in each. Columns
+    have no names: what stands in one is not of one person."""
+    single: FloatArray
+    """The ratings one by one; of pairs, units x votes."""
+    occasions: IntArray
+    """Which of the ratings each column of `single` belongs to."""
     votes: Votes
     """Pairs x annotators; empty unless the set is one of pairs."""
     annotators: str
@@ -54,11 +66,45 @@ class Judgement:
         """What a metric that knows nothing gets, where that is not 0 (accuracies: one half)."""
         return {"cont2cat.alpha": cont2cat_floor(self.votes)} if self.votes else {}
 
+    def reliability(self, units: Units, options: RunOptions) -> Reliability:
+        """Whether the judgements are more than chance: the gate of every set.
+
+        What people say of a unit must be about the unit, whoever judges it (of pairs: whatever it
+        is compared with), and their preferences must follow some order.
+        """
+        consistency = mean_reliability(
+            self.ratings, units.clusters, resamples=options.resamples, seed=options.seed
+        )
+        cyclic = cyclic_triples(self.votes, units.first, units.second)
+        if not self.votes:
+            cyclic = replace(cyclic, reason="nothing was compared with anything")
+        return Reliability(consistency, cyclic, tuple(self._failures(consistency, cyclic)))
+
+    def _failures(self, consistency: Estimate, cyclic: Estimate) -> Iterator[str]:
+        if consistency.low is not None and consistency.low <= 0:
+            by = "comparisons" if self.votes else "annotators"
+            yield (
+                f"what is said of an item does not hold from one of its {by} to the next: alpha "
+                f"{consistency.text(2)} does not stand above 0, which is chance"
+            )
+        if cyclic.high is not None and cyclic.high >= CHANCE_OF_CIRCLES:
+            yield (
+                f"{cyclic.value:.0%} of {cyclic.n:,} triples of responses are preferred in a "
+                f"circle (95% interval {cyclic.low:.0%} to {cyclic.high:.0%}), which is not below "
+                f"the {CHANCE_OF_CIRCLES:.0%} of chance"
+            )
+
     def ceiling(self) -> dict[str, Estimate]:
-        """One person against the mean (of pairs: the votes) of the others."""
+        """One person against the mean of the others.
+
+        Of pairs, one vote against those of the response's other comparisons: whoever voted on
+        the same pair saw the same opponent, which no score of the response can know.
+        """
         found = {
-            f"{self._prefix}spearman": leave_one_out_ratings(self.ratings, ranks=True),
-            f"{self._prefix}pearson": leave_one_out_ratings(self.ratings),
+            f"{self._prefix}{name}": leave_one_out_ratings(
+                self.single, ranks=name == "spearman", groups=self.occasions
+            )
+            for name in ("spearman", "pearson")
         }
         return {**found, "cont2cat.alpha": self.alpha()} if self.votes else found
 
@@ -81,6 +127,12 @@ def judgement_of(judged: JudgedSet, units: Units, dimension: str) -> Judgement:
     return _of_items(judged, dimension)
 
 
+def reliability_of(judged: JudgedSet, dimension: str, options: RunOptions) -> Reliability:
+    """Whether what people said of a dimension of a set is more than chance."""
+    units = units_of(judged)
+    return judgement_of(judged, units, dimension).reliability(units, options)
+
+
 def points_of(votes: Votes, units: Units) -> FloatArray:
     """The share of votes each response got, over all its pairs."""
     return voting_points(votes, units.first, units.second, len(units))
@@ -98,19 +150,26 @@ def _of_items(judged: JudgedSet, dimension: str) -> Judgement:
         ratings[place, : len(row)] = row
     annotators = _range(len(row) for row in given if row)
     reason = _why_none(judged, points, dimension, "rating")
-    return Judgement(points, ratings, (), annotators, reason)
+    each = np.arange(ratings.shape[1])
+    return Judgement(points, ratings, ratings, each, (), annotators, reason)
 
 
 def _of_pairs(judged: JudgedSet, units: Units, dimension: str) -> Judgement:
     votes = [tuple(one.get(dimension) for one in pair.judgements) for pair in judged.pairs]
     points = points_of(votes, units)
-    slots = max(1, *map(len, votes))
-    by_slot = np.column_stack(
-        [points_of([row[slot : slot + 1] for row in votes], units) for slot in range(slots)]
+    by_vote = points_by_vote(votes, units.first, units.second, len(units))
+    responses, comparisons, slots = by_vote.shape
+    cast = (~np.isnan(by_vote)).sum(axis=2)
+    shares = np.where(cast > 0, np.nansum(by_vote, axis=2) / np.maximum(cast, 1), np.nan)
+    return Judgement(
+        points,
+        shares,
+        by_vote.reshape(responses, comparisons * slots),
+        np.repeat(np.arange(comparisons), slots),
+        votes,
+        _range(n for row in votes if (n := sum(vote is not None for vote in row))),
+        _why_none(judged, points, dimension, "vote"),
     )
-    annotators = _range(n for row in votes if (n := sum(vote is not None for vote in row)))
-    reason = _why_none(judged, points, dimension, "vote")
-    return Judgement(points, by_slot, votes, annotators, reason)
 
 
 def _root(reliability: Estimate) -> Estimate:

@@ -2,25 +2,44 @@
 
 Of dialogues between people, every metric scores the true response and 15 responses of other
 dialogues in its place. R@1 is the share of contexts whose true response scores best, MRR the
-mean of 1 / its rank; ties count against it.
+mean of 1 / its rank; ties count against it. Attacks corrupt the true response (repeat it, echo the
+last turn, contradict ...): then the question is how often the true one scores above its corrupted
+twin. Where the untrained cosine is among the metrics, the others are compared with it on the same
+items.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
 from causerie._version import __version__
+from causerie.dialogue import Exchange
 from causerie.progress import Watch, ignore
 from causerie.render.svg import BLUE, RED, label, outline, picture
-from causerie.render.tables import Table, markdown_table
+from causerie.render.tables import Cell, Table, markdown_table
 from causerie.scoring.scorer import Scorer
-from causerie.stats import Ranking, ranking_estimates
+from causerie.stats import ClusteredRatio, Estimate, Ranking, rank_of_true, ranking_estimates, wins
+from causerie.stats.estimate import FloatArray
 from causerie.training.corpus import Corpus
-from causerie.training.negatives import CANDIDATES, corpus_items
+from causerie.training.negatives import CANDIDATES, corpus_items, corruptions
+
+BASELINE = "cosine"
+"""What costs no training; every other column is compared with it."""
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """How often a column puts the true response above its corrupted twin."""
+
+    above: Estimate
+    gain: Estimate | None
+    """Over the baseline, on the same pairs."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +49,13 @@ class RankedColumn:
     name: str
     ranking: Ranking
     """R@1, MRR and the share above one random response."""
+    gain: Estimate | None
+    """R@1 over the baseline's, on the same items."""
     true: tuple[float, ...]
     """Scores of true responses, higher is better."""
     random: tuple[float, ...]
     """Of one random response for each."""
+    attacks: Mapping[str, Attacked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,29 +74,75 @@ def run_ranking(
     corpus: Corpus,
     *,
     max_items: int = 1000,
+    attacks: bool = False,
     seed: int = 0,
     resamples: int = 1000,
     watch: Watch = ignore,
 ) -> RankingResult:
-    """Rank the true responses of dialogues.
+    """Rank the true responses of dialogues, and put them beside corrupted ones where asked to.
 
     Exchanges and random responses are drawn with the seed; intervals are clustered by dialogue.
     """
     items = corpus_items(corpus, max_items, seed)
-    stops = np.cumsum([len(item) for item in items])[:-1]
+    rng = random.Random(seed)
+    exchanges: list[Exchange] = []
+    rows: list[slice] = []
+    pairs: dict[str, list[tuple[int, int, int]]] = {}  # true, corrupted, dialogue
+    for item in items:
+        true = len(exchanges)
+        exchanges += item
+        rows.append(slice(true, len(exchanges)))
+        for name, text in (
+            corruptions(item[0], item[1].response.text, rng).items() if attacks else ()
+        ):
+            pairs.setdefault(name, []).append((true, len(exchanges), id(item[0].dialogue)))
+            exchanges.append(item[0].with_response(text))
     clusters = [id(item[0].dialogue) for item in items]
     plan = scorer.plan
-    batch = scorer.score_all([exchange for item in items for exchange in item], watch=watch)
+    batch = scorer.score_all(exchanges, watch=watch)
+    values = {name: about.sign * batch.values(name) for name, about in plan.columns.items()}
+    found = {name: [own[row] for row in rows] for name, own in values.items()}
     columns = []
-    for name, about in plan.columns.items():
-        scores = np.split(about.sign * batch.values(name), stops)
+    for name, scores in found.items():
         ranking = ranking_estimates(scores, clusters, resamples=resamples, seed=seed)
-        pairs = np.array([own[:2] for own in scores if len(own) > 1]).reshape(-1, 2)
-        true, other = pairs[~np.isnan(pairs).any(axis=1)].T
-        columns.append(RankedColumn(name, ranking, tuple(true), tuple(other)))
+        drawn = np.array([own[:2] for own in scores if len(own) > 1]).reshape(-1, 2)
+        true_scores, other = drawn[~np.isnan(drawn).any(axis=1)].T
+        first = {n: rank_of_true(found[n]) == 1 for n in (name, BASELINE) if n in found}
+        columns.append(
+            RankedColumn(
+                name,
+                ranking,
+                _gain(first, name, clusters),
+                tuple(true_scores),
+                tuple(other),
+                {attack: _attacked(values, name, own) for attack, own in pairs.items()},
+            )
+        )
     said = [f"causerie|{__version__}", f"seed|{seed}", f"max-items|{max_items}"]
     signature = " ".join([*said, f"data|{corpus.sha256[:12]}", *plan.signatures.values()])
     return RankingResult(signature, len(items), len(corpus.exchanges), tuple(columns))
+
+
+def _attacked(
+    values: Mapping[str, FloatArray], name: str, pairs: Sequence[tuple[int, int, int]]
+) -> Attacked:
+    """Compare on the pairs that the column, and the baseline, can score on both sides."""
+    true, false, dialogues = np.array(pairs).T
+    won = {n: wins(values[n][true], values[n][false]) for n in (name, BASELINE) if n in values}
+    scored = ~np.isnan(np.array([*won.values()])).any(axis=0)
+    if not scored.any():
+        return Attacked(Estimate(None, 0, reason="no pair has a score on both sides"), None)
+    won = {n: own[scored] for n, own in won.items()}
+    clusters = dialogues[scored].tolist()
+    return Attacked(ClusteredRatio.of(won[name], clusters).estimate(), _gain(won, name, clusters))
+
+
+def _gain(hits: Mapping[str, FloatArray], name: str, clusters: Sequence[int]) -> Estimate | None:
+    """Return the share of hits above the baseline's, where there is one and this is another."""
+    if name == BASELINE or BASELINE not in hits:
+        return None
+    own, baseline = (ClusteredRatio.of(hits[n], clusters) for n in (name, BASELINE))
+    return own.estimate(baseline)
 
 
 def variants(metrics: str) -> dict[str, str]:
@@ -90,28 +158,38 @@ def variants(metrics: str) -> dict[str, str]:
     return named
 
 
-def ranking_table(result: RankingResult) -> Table:
-    """Return the columns by R@1, MRR and the share above one random response."""
-    return Table(
-        ["metric", f"R@1 of {CANDIDATES}", "MRR", "above one random response"],
-        [
-            [column.name, column.ranking.recall, column.ranking.mrr, column.ranking.above]
-            for column in result.columns
-        ],
+def ranking_tables(result: RankingResult) -> list[Table]:
+    """Return R@1, MRR and the share above one random response, then the attacks."""
+    over = [f"above {BASELINE}"] if any(column.gain for column in result.columns) else []
+    ranks: list[list[Cell]] = [
+        [c.name, c.ranking.recall, c.ranking.mrr, c.ranking.above, *([c.gain] if over else [])]
+        for c in result.columns
+    ]
+    attacked: list[list[Cell]] = [
+        [column.name, attack, one.above.n, one.above, *([one.gain] if over else [])]
+        for column in result.columns
+        for attack, one in column.attacks.items()
+    ]
+    headings = ["metric", f"R@1 of {CANDIDATES}", "MRR", "above one random response"]
+    found = Table(
+        [*headings, *(f"R@1 {text}" for text in over)],
+        ranks,
         f"The human response among {CANDIDATES - 1} random ones",
     )
+    corrupted = Table(
+        ["metric", "attack", "dialogues", "true one above", *over],
+        attacked,
+        "The human response beside the same corrupted",
+        align="ll" + "r" * (2 + len(over)),
+    )
+    return [found, corrupted] if attacked else [found]
 
 
 def ranking_markdown(result: RankingResult) -> str:
-    """Return the table with what it rests on."""
-    table = ranking_table(result)
-    lines = [
-        f"## {table.title}",
-        "",
-        f"{result.items:,} of {result.of_items:,} exchanges between people, with 95% intervals.",
-        "",
-        markdown_table(table),
-    ]
+    """Return the tables with what they rest on."""
+    lines = [f"{result.items:,} of {result.of_items:,} exchanges between people, 95% intervals."]
+    for table in ranking_tables(result):
+        lines += ["", f"## {table.title}", "", markdown_table(table)]
     return "\n".join([*lines, "", f"signature: `{result.signature}`", ""])
 
 

@@ -48,6 +48,7 @@ ROW_TYPES: Mapping[str, type] = {
     "set": str,
     "level": str,
     "dimension": str,
+    "fails": int,
     "column": str,
     "metric": str,
     "kind": str,
@@ -133,6 +134,19 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Reliability:
+    """Whether the judgements of a set are more than chance."""
+
+    consistency: Estimate
+    """Alpha of an item's mean judgement over its annotators (of pairs: over the comparisons of a
+    response), 0 being chance: Cronbach's, or ICC(1, k)."""
+    cyclic: Estimate
+    """Of pairs, the share of triples of responses that are preferred in a circle; chance: 1/4."""
+    failures: tuple[str, ...]
+    """Why the set fails; empty if it passes, or if nothing can be told."""
+
+
+@dataclass(frozen=True)
 class SetResult:
     """One dimension of one judged set: what people said, and how every metric agrees with it."""
 
@@ -167,6 +181,8 @@ class SetResult:
     """Agreement of the annotators: Krippendorff's alpha (interval; of pairs nominal)."""
     kappa: Estimate
     """The same as Fleiss' kappa, for which ratings are categories without an order."""
+    reliability: Reliability
+    """If it fails, no number of this set means anything: it has no ranks and is in no summary."""
     rows: tuple[MetricRow, ...]
     """By rank and main statistic, the best first; sentinels among them."""
     significance: Significance
@@ -185,6 +201,11 @@ class SetResult:
     def main(self) -> str:
         """The statistic that rows are ranked by."""
         return self.statistics[0]
+
+    @property
+    def fails(self) -> bool:
+        """Whether the judgements are not known to be better than chance."""
+        return bool(self.reliability.failures)
 
     def row(self, column: str) -> MetricRow | None:
         return next((row for row in self.rows if row.column == column), None)
@@ -237,6 +258,9 @@ def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
             yield _row(judged, judged.dimension, name, estimate, column="human", kind="limit")
         for name, estimate in judged.floor.items():
             yield _row(judged, judged.dimension, name, estimate, column="constant", kind="floor")
+        gate = judged.reliability
+        for name, estimate in (("consistency", gate.consistency), ("cyclic", gate.cyclic)):
+            yield _row(judged, judged.dimension, name, estimate, column="human", kind="reliability")
         for name, estimate in (("alpha", judged.alpha), ("kappa", judged.kappa)):
             yield _row(judged, judged.dimension, name, estimate, column="human", kind="agreement")
         for row in judged.rows:
@@ -263,6 +287,7 @@ def _row(
         "set": judged.name,
         "level": judged.level,
         "dimension": dimension,
+        "fails": int(judged.fails),
         "statistic": statistic,
         "value": estimate.value,
         "low": estimate.low,

@@ -14,7 +14,7 @@ from causerie import metrics as registry
 from causerie._version import __version__
 from causerie.bench.analysis import ScoredColumn, analyse
 from causerie.bench.results import MetricFacts, RunOptions, RunResult, SetResult
-from causerie.bench.sets.catalogue import catalogue, default_sets, find_set
+from causerie.bench.sets.catalogue import catalogue, default_sets, entry_for, find_set
 from causerie.bench.sets.judged import JudgedSet, read_judged
 from causerie.bench.sets.units import Units, level_of, sampled, units_of
 from causerie.dialogue import Dialogue
@@ -67,7 +67,8 @@ class Part:
     """One set as it is used in a run."""
 
     judged: JudgedSet
-    of_items: int
+    whole: JudgedSet
+    """What it is a sample of."""
     units: Units
 
     @property
@@ -98,7 +99,7 @@ class BenchRun:
         parts = []
         for judged in sets:
             drawn = sampled(judged, options.max_items, options.seed)
-            parts.append(Part(drawn, len(judged), units_of(drawn)))
+            parts.append(Part(drawn, judged, units_of(drawn)))
         return cls(tuple(parts), plan, options, frozenset(optional))
 
 
@@ -222,7 +223,7 @@ def execute(
     watch(Progress("planning", note=f"{size}: about {_duration(total)}"))
     results: list[SetResult] = []
     for part, scoring, counting in zip(run.parts, expected, statistics, strict=True):
-        batch = scorers[part.level].score_all(
+        batch = unseen(scorers[part.level], part.judged.name).score_all(
             part.units.items,
             task=f"scoring {part.judged.name}",
             watch=_in_seconds(watch, done, scoring, total),
@@ -236,7 +237,7 @@ def execute(
                 run.options,
                 _named(part.judged, run.options.dimension),
                 units=part.units,
-                of_items=part.of_items,
+                whole=part.whole,
             )
         )
         done += counting
@@ -303,6 +304,16 @@ def unusable(
 def without(scorer: Scorer, aliases: Collection[str]) -> Scorer:
     """The scorer with the others of its metrics; the networks are shared."""
     metrics = {a: m for a, m in scorer.plan.metrics.items() if a not in aliases}
+    plan = replace(scorer.plan, metrics=metrics)
+    return Scorer(plan, scorer.store, engines=scorer.engines, refresh=scorer.refresh)
+
+
+def unseen(scorer: Scorer, judged_set: str) -> Scorer:
+    """The scorer with metrics that have learned nothing from a judged set or its siblings."""
+    names = {judged_set, entry_for(judged_set).family or judged_set}
+    metrics = {alias: metric.unseen(names) for alias, metric in scorer.plan.metrics.items()}
+    if metrics == scorer.plan.metrics:
+        return scorer
     plan = replace(scorer.plan, metrics=metrics)
     return Scorer(plan, scorer.store, engines=scorer.engines, refresh=scorer.refresh)
 

@@ -11,6 +11,7 @@ import typer
 
 from causerie._version import __version__
 from causerie.cli import ending
+from causerie.cli.annotate import annotate_app
 from causerie.cli.bench import bench_app
 from causerie.cli.cache import cache_app
 from causerie.cli.compare import compare
@@ -19,6 +20,7 @@ from causerie.cli.metrics import metrics
 from causerie.cli.models import models_app
 from causerie.cli.ratings import ratings_app
 from causerie.cli.score import score
+from causerie.cli.serve import serve
 from causerie.cli.train import train
 from causerie.errors import CauserieWarning
 
@@ -35,11 +37,13 @@ app.command()(score)
 app.command()(compare)
 app.command()(metrics)
 app.command()(train)
+app.command()(serve)
 app.add_typer(models_app, name="models")
 app.add_typer(cache_app, name="cache")
 app.add_typer(graph_app, name="graph")
 app.add_typer(bench_app, name="bench")
 app.add_typer(ratings_app, name="ratings")
+app.add_typer(annotate_app, name="annotate")
 
 
 def _version(wanted: bool) -> None:

@@ -1,7 +1,8 @@
-"""`--metrics` and `--set` on the command line: which metrics, and values for their options."""
+"""`--metrics`, `--set` and `--without`: metrics, values of their options, fields of records."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from causerie.options import parse
 if TYPE_CHECKING:
     from causerie.engines import Settings
     from causerie.metrics.base import Level
+    from causerie.metrics.judge import Judge
     from causerie.scoring.plan import Plan
 
 
@@ -21,6 +23,7 @@ def chosen_plan(
     hypotheses: Path | None,
     settings: Settings,
     *,
+    judge: Mapping[str, Any] | None = None,
     level: str = "turn",
     speaker: str | None = None,
 ) -> Plan:
@@ -28,7 +31,8 @@ def chosen_plan(
     from causerie.scoring.plan import DEFAULT_METRICS, Plan
 
     named = DEFAULT_METRICS if metrics is None else metrics
-    options = with_hypotheses(metric_options(assignments or []), named, hypotheses)
+    options = with_judge(metric_options(assignments or []), named, judge or {})
+    options = with_hypotheses(options, named, hypotheses)
     of_level: Level = level  # type: ignore[assignment] # the plan checks it
     plan = Plan.of(named, options=options, settings=settings, level=of_level, speaker=speaker)
     plan.check_settings()
@@ -60,3 +64,60 @@ def with_hypotheses(
     if not takers:
         raise CauserieError(f"none of {metrics} takes --hypotheses: fed, cpmi and cpmi-sym do")
     return options | {a: {"hypotheses": str(file), **options.get(a, {})} for a in takers}
+
+
+def with_judge(
+    options: dict[str, dict[str, Any]], metrics: str, given: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The options, and those of the --judge flags for every judge among the metrics."""
+    if not given:
+        return options
+    from causerie.scoring.plan import aliases_of
+
+    judges = aliases_of(metrics, "judge")
+    if not judges:
+        raise CauserieError(
+            "--judge-url, --judge-model, --judge-key-env and --max-cost are for the metric judge: "
+            "name it in --metrics"
+        )
+    return options | {alias: {**given, **options.get(alias, {})} for alias in judges}
+
+
+def judge_of_pairs(
+    metrics: str | None, assignments: list[str], given: Mapping[str, Any]
+) -> tuple[Judge, list[str], Mapping[str, Any]]:
+    """The judge that compares replies, and what remains of its options for the metrics.
+
+    They have all of it if a judge is among them, and nothing otherwise.
+    """
+    from causerie.metrics.judge import Judge
+    from causerie.options import make
+    from causerie.scoring.plan import DEFAULT_METRICS, aliases_of
+
+    options = {**given, **metric_options(assignments).get("judge", {})}
+    judge = make(Judge, options, "metric 'judge'")
+    if aliases_of(metrics or DEFAULT_METRICS, "judge"):
+        return judge, assignments, given
+    return judge, [one for one in assignments if not one.startswith("judge.")], {}
+
+
+def fields_of(assignments: list[str]) -> dict[str, frozenset[str]]:
+    """`--without quality_control=fail` as values by field; a field may have several."""
+    found: dict[str, frozenset[str]] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise CauserieError(f"--without {assignment}: write FIELD=VALUE")
+        found[name] = found.get(name, frozenset()) | {value}
+    return found
+
+
+def artifacts_of(assignments: list[str]) -> dict[str, str]:
+    """`["without graph=FOLDER"]`: names, which may have spaces, with artifacts."""
+    found = {}
+    for assignment in assignments:
+        name, equals, artifact = map(str.strip, assignment.partition("="))
+        if not (name and equals and artifact):
+            raise CauserieError(f"{assignment}: write NAME=ARTIFACT")
+        found[name] = artifact
+    return found

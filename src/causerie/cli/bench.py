@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import metric_options, with_hypotheses
+from causerie.cli.assignments import (
+    artifacts_of,
+    metric_options,
+    with_hypotheses,
+    with_judge,
+)
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -52,6 +57,8 @@ def sets() -> None:
         show(f"{mark} {entry.name}: {entry.title} ({entry.level}, {entry.items:,} items)")
         show(f"      {entry.paper}")
         show(f"      licence: {entry.licence}")
+        if entry.unreliable:
+            show(f"      fails the reliability gate: {entry.unreliable}")
         show(f"      {entry.url}" + "".join(f"\n      {file}" for file in entry.files))
 
 
@@ -79,6 +86,7 @@ def convert(
 
 @bench_app.command()
 @options.engine_options
+@options.judge_options
 def run(
     data: Data,
     sets: Annotated[
@@ -117,6 +125,7 @@ def run(
     scores: options.ScoresFile = None,
     refresh: options.Refresh = False,
     *,
+    judge: Any,
     settings: Any,
 ) -> None:
     """Compare metrics with human judgement on judged sets.
@@ -138,12 +147,13 @@ def run(
     from causerie.scoring import ScoreStore
 
     check_out(out)
+    assigned = with_judge(metric_options(set_ or []), metrics, judge)
     with ScoreStore(scores) as store, Display() as watch:
         result = run_bench(
             data,
             sets,
             metrics,
-            metric_options=with_hypotheses(metric_options(set_ or []), metrics, hypotheses),
+            metric_options=with_hypotheses(assigned, metrics, hypotheses),
             settings=settings,
             options=RunOptions(max_items, resamples, permutations, seed, dimension),
             store=store,
@@ -168,6 +178,15 @@ def reproduce(
     metrics: Metrics = "all",
     set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
+    variant: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="NAME=ARTIFACT",
+            help="The artifact of a row that takes a training of its own, as 'without "
+            "graph=FOLDER'; repeat for several.",
+            show_default=False,
+        ),
+    ] = None,
     out: OutFile = None,
     scores: options.ScoresFile = None,
     refresh: options.Refresh = False,
@@ -176,16 +195,18 @@ def reproduce(
 ) -> None:
     """Put our numbers beside the ones a paper prints, in the paper's own tables.
 
-    A metric that is named and that the paper does not have gets a row of its own.
+    A metric that is named and that the paper does not have gets a row of its own. With
+    --research, trained metrics are those that learned from the papers' data.
 
     Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
     """
-    from causerie.bench.papers.printed import PAPERS
+    from causerie.bench.papers.printed import PAPERS, printed_tables
     from causerie.bench.papers.render import (
         reproduction_markdown,
         reproduction_tables,
         reproduction_text,
     )
+    from causerie.bench.papers.run import check_variants
     from causerie.bench.papers.run import reproduce as reproduce_paper
     from causerie.cli.console import Display, show
     from causerie.engines import Engines
@@ -195,20 +216,25 @@ def reproduce(
     if out:
         check_suffix(out)
     assigned = with_hypotheses(metric_options(set_ or []), metrics, hypotheses)
+    names = PAPERS if paper == "all" else (paper,)
+    papers = [printed_tables(name) for name in names]
+    trained = artifacts_of(variant or [])
+    check_variants(trained, papers)
     engines = Engines(settings)
     with ScoreStore(scores) as store, Display() as watch:
         results = [
             reproduce_paper(
-                name,
+                one.name,
                 data,
                 metrics=None if metrics == "all" else metrics,
                 options=assigned,
                 engines=engines,
                 store=store,
                 refresh=refresh,
+                variants={name: trained[name] for name in one.variants if name in trained},
                 watch=watch,
             )
-            for name in (PAPERS if paper == "all" else (paper,))
+            for one in papers
         ]
     show("\n".join(map(reproduction_text, results)))
     if out:
@@ -306,6 +332,9 @@ def rank(
         ),
     ] = None,
     max_items: Annotated[int, typer.Option(min=1, help="At most so many exchanges.")] = 1000,
+    attacks: Annotated[
+        bool, typer.Option("--attacks", help="Corrupt the true responses, too, in nine ways.")
+    ] = False,
     seed: options.Seed = 0,
     scores: options.ScoresFile = None,
     refresh: options.Refresh = False,
@@ -313,6 +342,8 @@ def rank(
     settings: Any,
 ) -> None:
     """Whether metrics find the human response among random ones: no judgements needed.
+
+    Where `cosine` is among the metrics, the others are compared with it on the same exchanges.
 
     Example: `causerie bench rank --data chats.jsonl --metrics density,cosine,my-density --out here`
     """
@@ -331,9 +362,12 @@ def rank(
     with ScoreStore(scores) as store, Display() as watch:
         corpus = Corpus.read(data, lambda record: watch.note(f"skipped {record}"))
         scorer = Scorer(plan, store, refresh=refresh)
-        result = run_ranking(scorer, corpus, max_items=max_items, seed=seed, watch=watch)
+        result = run_ranking(
+            scorer, corpus, max_items=max_items, attacks=attacks, seed=seed, watch=watch
+        )
     show(ranking_markdown(result))
     _tell(write_ranking(result, out) if out else [])
+    watch.end()
 
 
 @bench_app.command()
@@ -419,6 +453,8 @@ def _show(result: RunResult) -> None:
         ]
         first = [text for row, text in named if row.cluster == 1]
         trivial = [text for row, text in named if row.sentinel]
+        if judged.fails:
+            first, trivial = ["fails the reliability gate"], []
         if len(first) > _SHOWN:
             first[_SHOWN:] = [f"and {len(first) - _SHOWN} more"]
         human = judged.ceiling.get(judged.main)

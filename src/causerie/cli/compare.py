@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from causerie.cli import options
-from causerie.cli.assignments import chosen_plan
+from causerie.cli.assignments import chosen_plan, judge_of_pairs
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _EXAMPLES = """
 
     causerie compare old.jsonl new.jsonl --fail-if 'percentile(density) < 40' --junit gate.xml
 
+    causerie compare old.jsonl new.jsonl --judge --judge-model qwen2.5-coder-1.5b
+
 Exit status: 0 every record was read and every metric compared something, 1 some records were
 skipped or a metric scored nothing, 2 nothing could be done, no metric but sentinels scored anything
 or a condition could not be decided, 3 a --fail-if condition holds, 4 the environment failed (no
@@ -36,6 +38,7 @@ room, no permission, a locked file, closed output).
 
 
 @options.engine_options
+@options.judge_options
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="Responses of the old system.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Responses of the new system.")],
@@ -71,7 +74,16 @@ def compare(
     columns: options.InputColumns = None,
     scores: options.ScoresFile = None,
     refresh: options.Refresh = False,
+    preference: Annotated[
+        bool,
+        typer.Option(
+            "--judge",
+            help="Also let a judge say which of two replies to the same is better, in both orders.",
+            rich_help_panel="Judge",
+        ),
+    ] = False,
     *,
+    judge: Any,
     settings: Any,
 ) -> None:
     from causerie.bench.compare import compare_responses
@@ -86,7 +98,10 @@ def compare(
         raise CauserieError("standard input can be only one of the two: give a file for the other")
     if out:
         check_suffix(out)
-    plan = chosen_plan(metrics, set_, hypotheses, settings, speaker=speaker)
+    chooser = None
+    if preference:
+        chooser, set_, judge = judge_of_pairs(metrics, set_ or [], judge)
+    plan = chosen_plan(metrics, set_, hypotheses, settings, judge=judge, speaker=speaker)
     conditions = [parse_condition(text, plan.columns, "difference") for text in fail_if or []]
     for given, met in (("--junit", junit is None), ("--significant", not significant)):
         if not (met or conditions):
@@ -100,7 +115,7 @@ def compare(
         for rejected in (*old.rejected, *new.rejected):
             watch.note(f"skipped {rejected}")
         scorer = Scorer(plan, store, refresh=refresh)
-        result = compare_responses(old, new, scorer, seed=seed, watch=watch)
+        result = compare_responses(old, new, scorer, judge=chooser, seed=seed, watch=watch)
     verdicts = [result.judge(condition, significant=significant) for condition in conditions]
     _show(result)
     if out:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -72,6 +73,11 @@ class Notes:
         if self._counts[word] <= MAX_NOTES:
             say(text if len(text) <= MAX_NOTE else text[:MAX_NOTE] + "…")
 
+    @property
+    def skipped(self) -> int:
+        """How many told of a record that was skipped."""
+        return self._counts["skipped"]
+
     def close(self) -> None:
         """Tell how many were not shown."""
         for word, count in self._counts.items():
@@ -97,6 +103,11 @@ class Display:
         self._task = self._bar.add_task("", total=None, state="")
         self._notes = Notes()
         self.note = self._notes.add
+
+    def end(self) -> None:
+        """End the command with status 1 if records were skipped."""
+        if self._notes.skipped:
+            raise typer.Exit(1)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -154,6 +165,8 @@ def show_table(table: tables.Table) -> None:
 
 def show_summary(summary: Summary, signature: str, written: Sequence[Path]) -> None:
     """Mean and spread per column, the worst responses, what was skipped or cut."""
+    for sentence in summary.verdict():
+        say(sentence)
     show_table(summary.table())
     columns = summary.columns
     first: dict[str, str] = {}  # of each metric, the column whose worst responses are listed

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from causerie.cli.options import engine_options_but
+from causerie.cli.options import DataLicence, engine_options_but
+from causerie.licences import NOT_STATED
 
 if TYPE_CHECKING:
     from causerie.graph import Graph
@@ -23,7 +24,7 @@ Word = Annotated[str, typer.Argument(metavar="WORD", show_default=False)]
 
 
 @graph_app.command()
-@engine_options_but("lm", "turn_format")
+@engine_options_but("lm", "turn_format", "research")
 def build(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the graph.")],
     conceptnet: Annotated[
@@ -53,16 +54,18 @@ def build(
     ] = None,
     numberbatch: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(
-            help="Vectors: Numberbatch's text file (also .gz) [default: the encoder makes them]."
-        ),
+        typer.Option(help="Vectors: Numberbatch's text file (also .gz) [default: they are made]."),
     ] = None,
+    vectors: Annotated[
+        str,
+        typer.Option(
+            help="Made by the encoder, or of the usage in the corpus: which words stand together."
+        ),
+    ] = "encoder",
     dimension: Annotated[
-        int, typer.Option(min=0, help="Of the encoder's vectors; 0 for a graph without any.")
+        int, typer.Option(min=0, help="Of vectors that are made; 0 for a graph without any.")
     ] = 64,
-    licence: Annotated[
-        str, typer.Option(help="Of triples and corpus, for the card.")
-    ] = "not stated",
+    licence: DataLicence = NOT_STATED,
     *,
     settings: Any,
 ) -> None:
@@ -92,6 +95,7 @@ def build(
     recipe += ["--numberbatch", numberbatch.name] if numberbatch else []
     named = settings.encoder != "default"
     recipe += ["--encoder", Path(settings.encoder).name] if named else []
+    recipe += ["--vectors", vectors] if vectors != "encoder" else []
     recipe += ["--dimension", str(dimension), "--licence", licence, "--out", out.name]
     plan = GraphPlan(
         out=out,
@@ -100,6 +104,7 @@ def build(
         wordnet=wordnet,
         corpus=tuple(corpus or ()),
         numberbatch=numberbatch,
+        vectors=vectors,
         dimension=dimension,
         language=language,
         relations=tuple(relation or ()),

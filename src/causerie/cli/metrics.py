@@ -104,13 +104,16 @@ def _columns(name: str, level: str, columns: tuple[Column, ...]) -> Table:
 
 
 def _artifacts(name: str) -> Table | None:
-    """The trained artifacts of a metric that come with causerie; None if there are none."""
+    """The trained artifacts of a metric that are installed; None if there are none."""
+    from causerie.metrics import find
     from causerie.models.artifact import ArtifactInfo, shipped_artifacts
 
-    table = _table("artifact", "encoder", "how to use it")
+    ways = {name: "the default", getattr(find(name), "research", None): "--research"}
+    table = _table("artifact", "encoder", "commercial use", "how to use it")
     for artifact in shipped_artifacts(name):
-        how = "the default" if artifact == name else f"--metrics {name}:artifact={artifact}"
-        table.add_row(artifact, ArtifactInfo.find(artifact).backbone, how)
+        info = ArtifactInfo.find(artifact)
+        how = ways.get(artifact, f"--metrics {name}:artifact={artifact}")
+        table.add_row(artifact, info.backbone, "free" if info.free else "not known to be free", how)
     return table if table.row_count else None
 
 

@@ -15,6 +15,8 @@ from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
+from causerie.errors import CauserieError
+
 _ENGINES = "Engines"
 
 Hypotheses = Annotated[
@@ -35,7 +37,7 @@ LanguageModel = Annotated[
 TurnFormat = Annotated[
     Optional[str],  # noqa: UP045 - typer reads it at run time, on 3.10 too
     typer.Option(
-        help="How turns become text for the language model: chat, eos or plain "
+        help="How turns become text for the language model: chat, eos, plain or published "
         "[default: what fits the model].",
         rich_help_panel=_ENGINES,
     ),
@@ -55,12 +57,38 @@ ModelsDir = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Never touch the network.", rich_help_panel=_ENGINES)
 ]
+Research = Annotated[
+    bool,
+    typer.Option(
+        "--research",
+        help="Metrics as trained on the papers' data, for research only (package "
+        "causerie-research).",
+        rich_help_panel=_ENGINES,
+    ),
+]
+DataLicence = Annotated[
+    str,
+    typer.Option(
+        "--licence",
+        metavar="SOURCE: SPDX-ID; ...",
+        help="Of the data, for the card: what each source is under, as in 'chitchat: MIT; "
+        "self-dialogues: BSD-3-Clause'.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 ScoresFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(
         "--scores", help="File that keeps scores [default: in the platform's cache folder]."
     ),
+]
+Server = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="URL", help="Let this server of `causerie serve` make the numbers."),
+]
+TokenFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="File with the server's token."),
 ]
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="Compute everything again, whatever scores are kept.")
@@ -71,8 +99,8 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
-        help="Names, separated by commas, or `all` "
-        "[default: density, causalscore, grade, cosine, overlap, length].",
+        help="Names, separated by commas; `papers` and `all` stand for many "
+        "[default: quality, faults].",
     ),
 ]
 Speaker = Annotated[
@@ -94,6 +122,10 @@ InputColumns = Annotated[
         help="What the input calls its fields, as in context=history,response=reply.",
     ),
 ]
+Without = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(metavar="FIELD=VALUE", help="Leave out such records; repeat for several."),
+]
 JUnit = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(help="Also write what came of --fail-if as JUnit XML."),
@@ -112,7 +144,68 @@ _ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "threads": (Threads, None),
     "models_dir": (ModelsDir, None),
     "offline": (Offline, False),
+    "research": (Research, False),
 }
+
+_JUDGE = "Judge"
+_JUDGE_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "judge_url": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                help="For the metric judge: an OpenAI-compatible endpoint, as in "
+                "https://api.openai.com/v1 [default: a local language model].",
+                rich_help_panel=_JUDGE,
+            ),
+        ],
+        None,
+    ),
+    "judge_model": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                help="What the endpoint calls its model; without --judge-url a language model by "
+                "name, such as qwen2.5-coder-1.5b [default: that of --lm].",
+                rich_help_panel=_JUDGE,
+            ),
+        ],
+        None,
+    ),
+    "judge_key_env": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                metavar="VARIABLE",
+                help="The environment variable that has the endpoint's key "
+                "[default: OPENAI_API_KEY].",
+                rich_help_panel=_JUDGE,
+            ),
+        ],
+        None,
+    ),
+    "max_cost": (
+        Annotated[
+            Optional[float],  # noqa: UP045
+            typer.Option(
+                min=0,
+                help="The most that the judge may spend, by --set judge.price_in and "
+                "judge.price_out (of a million tokens).",
+                rich_help_panel=_JUDGE,
+            ),
+        ],
+        None,
+    ),
+}
+
+
+def judge_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of the metric judge; it is called with them as `judge`."""
+
+    def given(**chosen: Any) -> dict[str, Any]:
+        named = {name.removeprefix("judge_"): value for name, value in chosen.items()}
+        return {name: value for name, value in named.items() if value is not None}
+
+    return with_options(command, "judge", _JUDGE_OPTIONS, given)
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -167,3 +260,17 @@ def with_options(
     with_all.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     with_all.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return with_all
+
+
+def client_of(server: str, token_file: Path | None, settings: Any, given: Mapping[str, Any]) -> Any:
+    """A client of a server; what the server decides may not be among what is given."""
+    from causerie.engines import Settings
+    from causerie.server.client import Client
+
+    chosen = [option for option, value in given.items() if value]
+    if chosen or settings != Settings():
+        what = " and ".join(chosen) or "options of engines"
+        raise CauserieError(
+            f"{what} have no effect with --server, which has chosen: leave them out"
+        )
+    return Client(server, token_file.read_text("utf-8").strip() if token_file else None)

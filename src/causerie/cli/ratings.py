@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -11,17 +12,25 @@ import typer
 
 from causerie.cli.options import engine_options
 from causerie.cli.ratingslog import (
+    By,
+    Force,
     Log,
     LogOptions,
     Predictor,
     Set,
     System,
+    TreatmentGroups,
+    check_free,
     check_models,
     load_predictor,
     measuring_options,
     names_in,
+    parse_scale,
     prediction_options,
     say_skipped,
+    share,
+    write_folder,
+    written,
 )
 from causerie.errors import CauserieError
 from causerie.options import changed, make, parse_assignments
@@ -43,17 +52,21 @@ def fit(
     settings: Any,
     asked: LogOptions,
     model: Annotated[
-        str, typer.Option(help="mean, length, transformer, mlp, lstm or cf-lstm.")
-    ] = "cf-lstm",
+        str,
+        typer.Option(
+            help="mean, length, transformer, mlp, lstm or cf-lstm; auto is the one of the last "
+            "three that foretells low ratings best, by its early AUC."
+        ),
+    ] = "auto",
+    treatments: TreatmentGroups = "negative",
     set_: Set = None,
     licence: Annotated[str, typer.Option(help="Of the log, for the card.")] = "not stated",
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a predictor that is there already.")
-    ] = False,
+    force: Force = False,
 ) -> None:
     """Fit a predictor on rated dialogues and write it to a folder.
 
-    Its card says how well it predicts, cross-validated.
+    It is cross-validated beside the sentinels first: its card says how well it predicts, and what
+    its predictions mean, with the limits of alarms, is learned from that.
 
     Example: `causerie ratings fit log.jsonl --out my-ratings --without quality_control=fail`
     """
@@ -61,32 +74,94 @@ def fit(
     from causerie.models.artifact import check_place
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
-    from causerie.ratings.models import ModelConfig
-    from causerie.ratings.predictor import FitOptions, fit_predictor
-    from causerie.ratings.report import evaluation_markdown, predictor_card
+    from causerie.ratings.examples import Treatments
+    from causerie.ratings.fitting import AUTO, FitOptions
+    from causerie.ratings.models import SENTINELS, ModelConfig
+    from causerie.ratings.predictor import fit_predictor
+    from causerie.ratings.report import evaluation_markdown, predictor_card, verdict
 
     out = out.resolve()
     check_place(out, replace=force)
-    check_models([model])
+    asked_for = AUTO if model == "auto" else (model,)
+    check_models(asked_for)
     given = {"seed": asked.seed, **parse_assignments(set_ or [])}
-    chosen = FitOptions(model, config=make(ModelConfig, given, "a rating model"))
+    config = make(ModelConfig, given, "a rating model")
+    chosen = FitOptions(asked_for[0], Treatments.parse(treatments), config)
     with Display() as watch:
-        measured = asked.measured(log, settings, watch, [model])
-        count, results = len(measured.dialogues), ""
-        if count >= LEAST:
-            compared = tuple(dict.fromkeys(("mean", "length", model)))
-            found = cross_validate(measured, chosen, compared, seeds=1, watch=watch)
-            results = evaluation_markdown("Cross-validated", found)
-        recipe = _recipe(log, model, set_ or [], asked, settings)
+        measured = asked.measured(log, settings, watch, asked_for)
+        count = len(measured.dialogues)
+        if count < LEAST:
+            raise CauserieError(f"{count} rated dialogues are too few: give at least {LEAST}")
+        compared = tuple(dict.fromkeys((*SENTINELS, *asked_for)))
+        found = cross_validate(measured, chosen, compared, seeds=1, watch=watch)
+        best = found.best if model == "auto" else model
+        if best in found.failed:
+            raise CauserieError(found.failed[best])
+        results = evaluation_markdown("Cross-validated", found)
+        recipe = _recipe(log, best, treatments, set_ or [], asked, settings)
         encoder = measured.extractor.engines.store.identify(settings.encoder, "encoder")
+        chosen = replace(chosen, model=best)
         card = predictor_card(chosen, count, encoder, recipe, licence, results)
-        _, artifact = fit_predictor(measured, chosen, card=card, licence=licence)
+        predicted = found.predicted[best] if config.seed == 0 else None
+        _, artifact = fit_predictor(measured, chosen, predicted, card=card, licence=licence)
     artifact.save(out)
-    say(f"fitted {model} on {count:,} dialogues; wrote {out}")
+    say(f"fitted {best} on {count:,} dialogues; wrote {out}")
+    for line in verdict(found, best):
+        say(line)
+
+
+@ratings_app.command()
+@engine_options
+@measuring_options
+def extend(
+    model: Annotated[str, typer.Argument(help="A folder that `ratings fit` wrote, or ratings.")],
+    log: Log,
+    out: Annotated[Path, typer.Option(help="Folder of the new predictor.", show_default=False)],
+    treatments: Annotated[
+        str,
+        typer.Option(
+            help="Groups of signals: those of the model first, then new ones, as in "
+            "negative,compliment or negative,insult+obscenity.",
+            show_default=False,
+        ),
+    ],
+    settings: Any,
+    asked: LogOptions,
+    licence: Annotated[str, typer.Option(help="Of the log, for the card.")] = "not stated",
+    force: Force = False,
+) -> None:
+    """Teach a fitted cf-lstm more treatments: new heads on what it knows, then all of it, gently.
+
+    Its features and their statistics stay. What it knows of the old dialogues is not evaluated
+    again: give other ones than it was fitted on.
+
+    Example: `causerie ratings extend mine new.jsonl --treatments negative,compliment --out more`
+    """
+    from causerie.cli.console import Display, say
+    from causerie.models.artifact import check_place, load_artifact
+    from causerie.ratings.examples import Treatments
+
+    out = out.resolve()
+    check_place(out, replace=force)
+    groups = Treatments.parse(treatments)
+    with asked.store() as store, Display() as watch:
+        predictor = load_predictor(model, settings, store, asked.refresh)
+        measured = predictor.preparation.extractor.measured(asked.dialogues(log), watch)
+        larger = predictor.extended(groups, measured)
+    known = load_artifact(model)
+    recipe = f"causerie ratings extend {model} {log[0].name} --treatments {treatments}"
+    card = f"# ratings\n\n{recipe}\n\nLicence of the data: {licence}\n\n{known.card}"
+    larger.artifact(card, f"{known.licence}; {licence}").save(out)
+    say(f"extended to {groups.count} treatments on {len(measured.dialogues):,} dialogues: {out}")
 
 
 def _recipe(
-    log: list[Path], model: str, assignments: list[str], asked: LogOptions, settings: Any
+    log: list[Path],
+    model: str,
+    treatments: str,
+    assignments: list[str],
+    asked: LogOptions,
+    settings: Any,
 ) -> str:
     """The command line that fits the same predictor again."""
     from causerie.ratings.log import LEAST_PAIRS
@@ -99,6 +174,7 @@ def _recipe(
     if asked.least == LEAST_PAIRS:
         del given["least"]
     words = ["causerie", "ratings", "fit", *(path.name for path in log), "--model", model]
+    words += ["--treatments", treatments]
     words += [f"--set={one}" for one in assignments]
     for name, value in given.items():
         if name not in ("scores", "kept", "refresh"):
@@ -121,18 +197,22 @@ def predict(
         ),
     ] = None,
     model: Predictor = "ratings",
+    force: Force = False,
 ) -> None:
     """Predict the rating of every dialogue, rated or not.
+
+    `predicted` is the mean, `low` the probability of a rating below 3 and `class` the median of one
+    distribution; `without_signal` is the prediction had the user given no negative signal, by a
+    cf-lstm.
 
     Example: `causerie ratings predict chats.jsonl --out predicted.csv`
     """
     from causerie.cli.console import show_row
     from causerie.io import check_table_path, write_table
-    from causerie.ratings.log import Skipped
 
     if out:
         check_table_path(out)
-    skipped = Skipped()
+        check_free([out], force)
     rows = (
         {
             "dialogue_id": one.dialogue.id,
@@ -143,7 +223,7 @@ def predict(
             "without_signal": round(p.under[0], 4) if p.under else None,
             "signals": " ".join(p.signals),
         }
-        for one, p in asked.predicted(log, model, settings, skipped)
+        for one, p in asked.predicted(log, model, settings)
     )
     if out:
         types = {"dialogue_id": str, "class": int, "signals": str}
@@ -152,8 +232,8 @@ def predict(
     else:
         for row in rows:
             show_row(row)
-    say_skipped(skipped.reasons)
-    if skipped.reasons:
+    say_skipped(asked.skipped.reasons)
+    if asked.skipped.reasons:
         raise typer.Exit(1)
 
 
@@ -169,30 +249,34 @@ def evaluate(
     ] = "mean,length,mlp,lstm,cf-lstm",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of the cross-validation.")] = 3,
     by: Annotated[str, typer.Option(help="Folds are made of: dialogue, bot or user.")] = "dialogue",
+    treatments: TreatmentGroups = "negative",
     set_: Set = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Cross-validate models on a rated log: the paper's tables 2 and 3.
 
     Example: `causerie ratings evaluate log.jsonl --models mean,length,mlp,cf-lstm`
     """
     from causerie.cli.console import Display, say, show
-    from causerie.ratings.evaluate import FOLDED
     from causerie.ratings.evaluate import evaluate as cross_validate
+    from causerie.ratings.examples import Treatments
+    from causerie.ratings.fitting import FOLDED, FitOptions
     from causerie.ratings.models import ModelConfig
-    from causerie.ratings.predictor import FitOptions
     from causerie.ratings.report import evaluation_markdown, evaluation_tables
     from causerie.render.tables import check_suffix, write_tables
 
     if out:
         check_suffix(out)
+        check_free([out], force)
     if by not in FOLDED:
         raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
     check_models(names_in(models))
-    chosen = FitOptions(config=make(ModelConfig, parse_assignments(set_ or []), "a rating model"))
+    config = make(ModelConfig, parse_assignments(set_ or []), "a rating model")
+    chosen = FitOptions(treatments=Treatments.parse(treatments), config=config)
     with Display() as watch:
         measured = asked.measured(log, settings, watch, names_in(models))
         found = cross_validate(measured, chosen, names_in(models), seeds=seeds, by=by, watch=watch)
@@ -210,37 +294,47 @@ def effect(
     log: Log,
     settings: Any,
     asked: LogOptions,
+    by: By = None,
+    pooled: Annotated[
+        bool,
+        typer.Option("--pooled", help="Also all signals as one, as in the paper."),
+    ] = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Folder for effect.md and effect.svg, the overlap."),
+        typer.Option("--out", "-o", help="Folder for effect.md, .html, .csv, .json and .svg."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """What users' signals cost in rating: our estimate, tries to refute it, and the paper's.
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
     from causerie.cli.console import Display, say, show
-    from causerie.io import write_whole
-    from causerie.ratings.effect import ANY, effects_of
+    from causerie.ratings.effect import effects_of
+    from causerie.ratings.effectreport import counts_table, effect_markdown, effect_tables, pictures
     from causerie.ratings.evaluate import LEAST
     from causerie.ratings.evaluate import evaluate as cross_validate
+    from causerie.ratings.examples import Treatments
+    from causerie.ratings.fitting import FitOptions
     from causerie.ratings.models import CfLstm
-    from causerie.ratings.predictor import FitOptions
-    from causerie.ratings.report import PAPERS, effect_markdown, heads_markdown, overlap_svg
+    from causerie.ratings.report import PAPERS, heads_markdown
 
+    if out:
+        check_free(written(out, "effect"), force)
     with Display() as watch:
         measured = asked.measured(log, settings, watch)
-        found = effects_of(measured, asked.seed, watch)
-        text = effect_markdown(found)
+        found = effects_of(measured, asked.seed, watch, pooled=pooled, by=by)
+        counts = counts_table(measured)
+        text = effect_markdown(counts, found)
         if len(measured.dialogues) >= LEAST:
-            heads = cross_validate(measured, FitOptions(), (CfLstm.name,), seeds=1, watch=watch)
+            options = FitOptions(treatments=Treatments.parse("paper" if pooled else "negative"))
+            heads = cross_validate(measured, options, (CfLstm.name,), seeds=1, watch=watch)
             papers = heads.failed.get(CfLstm.name) or heads_markdown(heads.models[CfLstm.name])
             text = "\n".join([text, PAPERS, "", papers])
     show(text)
     if out:
-        write_whole(out / "effect.md", text)
-        if ANY in found.effects:
-            write_whole(out / "effect.svg", overlap_svg(found.effects[ANY]))
+        tables = [*effect_tables(found), counts]
+        write_folder(out, "effect", "What signals cost", text, tables, pictures(found))
         say(f"wrote {out}")
 
 
@@ -254,8 +348,10 @@ def trend(
     model: Predictor = "ratings",
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Folder for trend.md and trend.svg."),
+        typer.Option("--out", "-o", help="Folder for trend.md, .html, .csv, .json and .svg."),
     ] = None,
+    by: By = None,
+    force: Force = False,
 ) -> None:
     """Averages of ratings and predictions by day (L1d) and over seven days (L7d).
 
@@ -264,28 +360,60 @@ def trend(
     Example: `causerie ratings trend log.jsonl --out trends`
     """
     from causerie.cli.console import say, show
-    from causerie.io import write_whole
-    from causerie.ratings.log import Skipped
-    from causerie.ratings.trend import chart, trend_markdown
+    from causerie.ratings.log import group_of
+    from causerie.ratings.trend import chart, trend_markdown, trend_table
     from causerie.ratings.trend import trend as averages
 
-    skipped = Skipped()
-    rows = [
-        (one.day, float("nan") if one.rating is None else one.rating, p.rating)
-        for one, p in asked.predicted(log, model, settings, skipped)
-    ]
-    say_skipped(skipped.reasons)
-    found = averages(*zip(*rows, strict=True))
-    if not found.days:
-        raise CauserieError("no dialogue has a date: there is no trend to show")
-    text = trend_markdown(found)
-    show(text)
-    if found.undated:
-        say(f"{found.undated:,} dialogues have no date and do not count")
     if out:
-        write_whole(out / "trend.md", text)
-        write_whole(out / "trend.svg", chart(found))
+        check_free(written(out, "trend"), force)
+    rows: dict[str, list[Any]] = {"": []}
+    for one, p in asked.predicted(log, model, settings):
+        row = (one.day, float("nan") if one.rating is None else one.rating, p.rating)
+        rows[""].append(row)
+        if by and (group := group_of(one, by)) is not None:
+            rows.setdefault(f"{by} {group}", []).append(row)
+    say_skipped(asked.skipped.reasons)
+    found = {name: averages(*zip(*some, strict=True)) for name, some in rows.items()}
+    if not found[""].days:
+        raise CauserieError("no dialogue has a date: there is no trend to show")
+    text = "\n".join(trend_markdown(name, one) for name, one in found.items())
+    show(text)
+    if undated := found[""].undated:
+        say(f"{undated:,} dialogues have no date and do not count")
+    if out:
+        tables = [trend_table(name, one) for name, one in found.items()]
+        drawn = {"trend": chart(found)}
+        write_folder(out, "trend", "Ratings by day", text, tables, drawn)
         say(f"wrote {out}")
+
+
+@ratings_app.command()
+@prediction_options
+def agreement(
+    log: Log,
+    asked: LogOptions,
+    other: Annotated[
+        str,
+        typer.Option(help="Field with the other rating, as in expert or ratings.expert."),
+    ],
+    other_scale: Annotated[
+        str, typer.Option(metavar="LOW,HIGH", help="Scale of the other rating.")
+    ] = "1,5",
+) -> None:
+    """Compare two ratings of the same dialogues, as those of users and of an expert.
+
+    Example: `causerie ratings agreement log.jsonl --other expert --other-scale 1,5`
+    """
+    from causerie.cli.console import show
+    from causerie.ratings.agreement import agreement as compared
+    from causerie.ratings.agreement import agreement_table, both_ratings
+    from causerie.ratings.log import read_log
+    from causerie.render.tables import markdown_table
+
+    read = read_log(log, asked.reading(), asked.skipped)
+    say_skipped(read.skipped)
+    found = compared(*both_ratings(read.dialogues, other, parse_scale(other_scale)))
+    show(markdown_table(agreement_table({f"{asked.rating} and {other}": found})))
 
 
 @ratings_app.command()
@@ -294,46 +422,66 @@ def watch(
     settings: Any,
     model: Predictor = "ratings",
     system: System = None,
-    limit: Annotated[float, typer.Option(help="Alarm above this probability.")] = 0.5,
+    false_alarms: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="Of conversations that will not be rated low, so many may have an alarm.",
+        ),
+    ] = "5%",
 ) -> None:
     """Read turns from standard input, one JSON object a line, and rate as they come.
 
-    A turn is `{"speaker": "user", "text": "..."}`; an empty line begins a new conversation.
+    A turn is `{"speaker": "user", "text": "..."}` or an OpenAI message; `{"messages": [...]}` has
+    all messages so far. A `conversation` beside them keeps conversations apart; of those without
+    one, an empty line begins the next. Each has one alarm at most.
 
-    Example: `tail -f turns.jsonl | causerie ratings watch`
+    Example: `tail -f turns.jsonl | causerie ratings watch --false-alarms 5%`
     """
+    import math
+
     from causerie.cli.console import Notes, say, show_row
     from causerie.errors import RecordError
     from causerie.io import read_turns
-    from causerie.ratings.monitor import RatingMonitor
+    from causerie.ratings.monitor import Switchboard
 
+    budget = share(false_alarms)
     predictor = load_predictor(model, settings)
-    monitor = RatingMonitor(predictor, system, limit)
+    conversations = Switchboard(predictor, system, budget)
+    if math.isinf(predictor.calibration.limit(1, budget)):
+        say("no alarms: the predictor was fitted on too few dialogues that were not rated low")
     measured, total, bad = [], [], 0
     notes = Notes()
     try:
-        for number, turn in read_turns(sys.stdin.buffer):
-            if turn is None:
-                monitor = RatingMonitor(predictor, system, limit)
+        for number, said in read_turns(sys.stdin.buffer):
+            if said is None:
+                conversations.end("")
                 continue
             try:
-                if isinstance(turn, RecordError):
-                    raise CauserieError(f"no turn: {turn}")
-                reading = monitor.update(turn)
+                if isinstance(said, RecordError):
+                    raise CauserieError(f"no turn: {said}")
+                name = said.conversation or ""
+                readings = (
+                    conversations.so_far(name, said.turns)
+                    if said.so_far
+                    else [conversations.next(name, turn) for turn in said.turns]
+                )
             except CauserieError as why:
                 notes.add(f"line {number}: {why}")
                 bad += 1
                 continue
-            measured.append(reading.feature_seconds)
-            total.append(reading.seconds)
-            row: dict[str, Any] = {
-                "turn": reading.turn,
-                "rating": round(reading.rating, 3),
-                "low": round(reading.low, 3),
-                "signals": list(reading.signals),
-                "alarm": reading.alarm,
-            }
-            show_row(row)
+            for reading in readings:
+                measured.append(reading.feature_seconds)
+                total.append(reading.seconds)
+                row: dict[str, Any] = {
+                    **({"conversation": said.conversation} if said.conversation else {}),
+                    "turn": reading.turn,
+                    "rating": round(reading.rating, 3),
+                    "low": round(reading.low, 3),
+                    "signals": list(reading.signals),
+                    "alarm": reading.alarm,
+                }
+                show_row(row)
     finally:  # who watches ends it with Ctrl-C
         notes.close()
         if total:

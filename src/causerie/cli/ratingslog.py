@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from causerie.cli import options
+from causerie.cli.assignments import fields_of
 from causerie.errors import CauserieError
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from causerie.ratings.features import Extractor, MeasuredLog
     from causerie.ratings.log import RatedDialogue, ReadOptions, Skipped
     from causerie.ratings.predictor import Prediction, RatingPredictor
+    from causerie.render.tables import Table
     from causerie.scoring.store import ScoreStore
 
 Log = Annotated[
@@ -45,10 +49,6 @@ System = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(help="The speaker who is the system, where neither roles nor names tell."),
 ]
-Without = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option(metavar="FIELD=VALUE", help="Leave out such records; repeat for several."),
-]
 Least = Annotated[int, typer.Option(min=1, help="Turn pairs of a dialogue at least.")]
 Limit = Annotated[
     Optional[int],  # noqa: UP045
@@ -61,10 +61,31 @@ Kept = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--kept", hidden=True, help="The former name of --scores."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is at --out already.")]
+By = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="FIELD", help="Also each bot, or value of another field, by itself."),
+]
+Rating = Annotated[
+    str, typer.Option(metavar="FIELD", help="Where the rating is, as in expert or ratings.expert.")
+]
+TreatmentGroups = Annotated[
+    str,
+    typer.Option(
+        help="Signals that a cf-lstm tells apart: negative, paper (all as one, compliments too), "
+        "or groups of your own, as in insult+obscenity,critique."
+    ),
+]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--set", metavar="KEY=VALUE", help="A setting of the models."),
 ]
+
+
+def _none_skipped() -> Skipped:
+    from causerie.ratings.log import Skipped
+
+    return Skipped()
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,7 @@ class LogOptions:
     """What the commands ask of a log: which dialogues, with which features, kept where."""
 
     scale: str | None = None
+    rating: str = "rating"
     system: str | None = None
     without: list[str] | None = None
     least: int = 1
@@ -82,13 +104,16 @@ class LogOptions:
     scores: Path | None = None
     kept: Path | None = None
     refresh: bool = False
+    skipped: Skipped = field(default_factory=_none_skipped)
+    """What has been left out so far."""
 
     def reading(self, *, rated: bool = True) -> ReadOptions:
         """What of a log is read."""
         from causerie.ratings.log import ReadOptions
 
-        left_out = _fields(self.without or [])
-        return ReadOptions(_scale(self.scale), self.system, self.least, left_out, rated)
+        left_out = fields_of(self.without or [])
+        scale = None if self.scale is None else parse_scale(self.scale)
+        return ReadOptions(scale, self.system, self.least, left_out, rated, self.rating)
 
     @contextmanager
     def store(self) -> Iterator[ScoreStore]:
@@ -109,33 +134,39 @@ class LogOptions:
         """Read the usable dialogues, say which were left out, and measure their features."""
         from causerie.engines import Engines
         from causerie.ratings.features import Extractor, parse_feature_names
-        from causerie.ratings.log import read_log
-        from causerie.training.corpus import sample
 
         names, given = parse_feature_names(self.features), names_in(self.columns)
         with self.store() as store:
             engines = Engines(settings)
             extractor = Extractor.of(names, engines, store, columns=given, refresh=self.refresh)
             check_settings(extractor, models)
-            read = read_log(log, self.reading())
-            say_skipped(read.skipped)
-            return extractor.measured(sample(read.dialogues, self.limit, self.seed), watch)
+            return extractor.measured(self.dialogues(log), watch)
+
+    def dialogues(self, log: list[Path]) -> Sequence[RatedDialogue]:
+        """Read the usable dialogues, say which were left out, and draw as many as are wanted."""
+        from causerie.ratings.log import read_log
+        from causerie.training.corpus import sample
+
+        read = read_log(log, self.reading(), self.skipped)
+        say_skipped(read.skipped)
+        return sample(read.dialogues, self.limit, self.seed)
 
     def predicted(
-        self, log: list[Path], model: str, settings: Any, skipped: Skipped
+        self, log: list[Path], model: str, settings: Any
     ) -> Iterator[tuple[RatedDialogue, Prediction]]:
         """Every usable dialogue with what the model predicts; what is left out is noted."""
         from causerie.ratings.log import usable
 
         with self.store() as store:
             predictor = load_predictor(model, settings, store, self.refresh)
-            yield from predictor.predict_log(usable(log, self.reading(rated=False), skipped))
+            yield from predictor.predict_log(usable(log, self.reading(rated=False), self.skipped))
 
 
 _READING: dict[str, tuple[Any, Any]] = {
     "scale": (Scale, None),
+    "rating": (Rating, "rating"),
     "system": (System, None),
-    "without": (Without, None),
+    "without": (options.Without, None),
     "least": (Least, 1),
     "scores": (options.ScoresFile, None),
     "kept": (Kept, None),
@@ -153,12 +184,24 @@ _MEASURING = {
 
 def prediction_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a log whose ratings are predicted, as `asked`."""
-    return options.with_options(command, "asked", _READING, LogOptions)
+    return options.with_options(_telling(command), "asked", _READING, LogOptions)
 
 
 def measuring_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a log that is measured, as `asked`."""
-    return options.with_options(command, "asked", _MEASURING, LogOptions)
+    return options.with_options(_telling(command), "asked", _MEASURING, LogOptions)
+
+
+def _telling(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which ends with status 1 if there were records that could not be read."""
+
+    @wraps(command)
+    def told(asked: LogOptions, **given: Any) -> None:
+        command(asked=asked, **given)
+        if asked.skipped.bad_records:
+            raise typer.Exit(1)
+
+    return told
 
 
 def check_settings(extractor: Extractor, models: Sequence[str] = ()) -> None:
@@ -199,9 +242,8 @@ def say_skipped(reasons: Mapping[str, int]) -> None:
         say(f"left out {count:,}: {why}")
 
 
-def _scale(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
+def parse_scale(text: str) -> tuple[float, float]:
+    """Read the ends of a scale."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -209,14 +251,50 @@ def _scale(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _fields(assignments: list[str]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise CauserieError(f"--without {assignment}: write FIELD=VALUE")
-        found[name] = found.get(name, frozenset()) | {value}
-    return found
+def share(text: str) -> float:
+    """Read a share, as 5% or 0.05."""
+    try:
+        return float(text.rstrip("% ")) / (100 if text.rstrip().endswith("%") else 1)
+    except ValueError:
+        raise CauserieError(f"{text} is no share: write it as 5% or 0.05") from None
+
+
+def written(folder: Path, name: str) -> list[Path]:
+    """The files that `write_folder` writes, but for pictures of other names."""
+    return [folder / f"{name}.{suffix}" for suffix in ("md", "html", "csv", "json", "svg")]
+
+
+def write_folder(
+    folder: Path,
+    name: str,
+    title: str,
+    text: str,
+    tables: Sequence[Table],
+    pictures: Mapping[str, str],
+) -> None:
+    """Write results as Markdown, page, CSV and JSON, with their pictures."""
+    from causerie.io import write_whole
+    from causerie.render.page import plain_page
+    from causerie.render.tables import html_table, write_tables
+
+    markdown, page, *data, _ = written(folder, name)
+    write_whole(markdown, text)
+    for path in data:
+        write_tables(path, *tables)
+    for file, picture in pictures.items():
+        write_whole(folder / f"{file}.svg", picture)
+    sections = {"Pictures": "\n".join(f"<p>{one}</p>" for one in pictures.values())}
+    sections |= {escape(table.title): html_table(table) for table in tables}
+    write_whole(page, plain_page(title, sections))
+
+
+def check_free(paths: Sequence[Path], force: bool) -> None:
+    """Refuse to overwrite what is there, unless that is asked for."""
+    for path in paths:
+        if path.exists() and not force:
+            raise CauserieError(
+                f"{path} exists already: name another place, or overwrite it with --force"
+            )
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ _EXAMPLES = """
 
     causerie score nightly.jsonl --fail-if 'percentile(density) < 40' --fail-if 'skipped > 1%'
 
+    causerie score logs.jsonl --server http://127.0.0.1:8765 --out scores.csv
+
     zcat chats.jsonl.gz | causerie score - --metrics cosine --out -
 
 Exit status: 0 every record was read and every metric scored something (single rows may be
@@ -34,6 +36,7 @@ failed (no room, no permission, a locked file, closed output).
 
 
 @options.engine_options
+@options.judge_options
 def score(
     inputs: Annotated[
         list[str],
@@ -80,6 +83,14 @@ def score(
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave out of the rows what was said.")
     ] = False,
+    conversations: Annotated[
+        bool,
+        typer.Option(
+            "--conversations",
+            help="Add a column with the turns around the scored ones, so that `causerie serve` "
+            "shows whole conversations.",
+        ),
+    ] = False,
     fail_if: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
@@ -96,7 +107,16 @@ def score(
         ),
     ] = None,
     refresh: options.Refresh = False,
+    log: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="mlflow|wandb", help="Also keep means, signature and files in that tracker."
+        ),
+    ] = None,
+    server: options.Server = None,
+    token_file: options.TokenFile = None,
     *,
+    judge: Any,
     settings: Any,
 ) -> None:
     from contextlib import ExitStack
@@ -105,23 +125,38 @@ def score(
     from causerie.io import parse_columns
     from causerie.scoring import Inputs, Layout, Run, Scorer, ScoreStore
     from causerie.scoring.gates import conclude, parse_condition, write_junit
+    from causerie.scoring.tracking import check_tracker, track
+    from causerie.server.remote import remote_scorer
 
-    plan = chosen_plan(metrics, set_, hypotheses, settings, level=level, speaker=speaker)
+    scorer: Scorer
+    if server is None:
+        plan = chosen_plan(
+            metrics, set_, hypotheses, settings, judge=judge, level=level, speaker=speaker
+        )
+        scorer = Scorer(plan, refresh=refresh)
+    else:
+        local = {"--set": set_, "--hypotheses": hypotheses, "--scores": scores, "--judge": judge}
+        client = options.client_of(server, token_file, settings, local)
+        scorer = remote_scorer(client, metrics, level, speaker)
+        plan = scorer.plan
     conditions = [parse_condition(text, plan.columns, "mean") for text in fail_if or []]
     for given, needed, met in (
         ("--junit", "--fail-if", junit is None or conditions),
         ("--refresh", "--scores", not refresh or scores),
+        ("--token-file", "--server", not token_file or server),
     ):
         if not met:
             raise CauserieError(f"{given} has no effect without {needed}: give both or neither")
-    layout = Layout(plan, percentiles, explain, not no_text)
+    if log:
+        check_tracker(log)
+    layout = Layout(plan, percentiles, explain, not no_text, conversations)
     source = Inputs(
         tuple(inputs), input_format, limit, parse_columns(columns) if columns is not None else {}
     )
     file = Path(out) if out not in (None, "-") else None
     with ExitStack() as stack:
-        store = stack.enter_context(ScoreStore(scores)) if scores else None
-        scorer = Scorer(plan, store, refresh=refresh)
+        if scores:
+            scorer.store = stack.enter_context(ScoreStore(scores))
         run = stack.enter_context(
             Run(scorer, source, layout, out=file, report=report, strict=strict, force=force)
         )
@@ -146,6 +181,8 @@ def score(
     if junit:
         written.append(junit)
     show_summary(summary, plan.signature, written)
+    if log:
+        track(log, source.title, plan, summary, written)
     unscored = {name: one.unscored for name, one in summary.columns.items() if not one.scored}
     skipped = bool(summary.rejected)
     raise typer.Exit(conclude(plan, verdicts, unscored, skipped=skipped, say=say))

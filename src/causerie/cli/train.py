@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from causerie.cli.options import engine_options_but
+from causerie.cli import options
+from causerie.cli.assignments import fields_of
+from causerie.cli.options import DataLicence, engine_options_but
 from causerie.errors import CauserieError
+from causerie.licences import NOT_STATED, parse_licences
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from causerie.engines import Settings
+    from causerie.training.judgements import JudgedReplies
     from causerie.training.trainable import Trainable, TrainingRun
 
 
-@engine_options_but("dtype", "turn_format")
+@engine_options_but("dtype", "turn_format", "research")
 def train(
     metric: Annotated[
         str,
@@ -39,6 +45,10 @@ def train(
         Optional[list[Path]],  # noqa: UP045
         typer.Option(help="Causal annotations to train causalscore on."),
     ] = None,
+    judged: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="Judged sets, or folders of them, that quality learns from."),
+    ] = None,
     valid: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option(
@@ -56,15 +66,22 @@ def train(
             "--set", metavar="KEY=VALUE", help="A setting of the training; repeat for several."
         ),
     ] = None,
-    licence: Annotated[str, typer.Option(help="Of the data, for the card.")] = "not stated",
+    licence: DataLicence = NOT_STATED,
     init: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             help="Start from the weights and the settings of an artifact: a name or a folder."
         ),
     ] = None,
+    without: options.Without = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training.")
+    ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="Make the artifact of what an interrupted training has learned."
+        ),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Train anew and replace what is in OUT.")
@@ -75,7 +92,8 @@ def train(
     """Train a metric and write it as an artifact: a folder that `score` can use.
 
     Checkpoints, the log and the loss curve go to OUT.training; an interrupted training goes on
-    with --resume, to the same result. An artifact that is there is replaced only with --force.
+    with --resume, to the same result, or ends with --finish, which takes the best weights so far.
+    An artifact that is there is replaced only with --force.
 
     **Examples**
 
@@ -94,6 +112,9 @@ def train(
         causerie train grade --init density --data chats.jsonl --out my-grade
         --set interaction=towers --set fixed=true --set batch=64 --set learning_rate=1e-3
 
+        causerie train quality --judged judged/ --judged mine.jsonl --data chats.jsonl
+        --out my-quality
+
         causerie train lm --data chats.jsonl --out my-lm
 
         causerie score new.jsonl --metrics fed --lm my-lm
@@ -106,10 +127,12 @@ def train(
 
     chosen = trainable(metric)
     _check_settings(chosen, settings)
-    if resume and force:
-        raise CauserieError("--resume goes on with a training, --force begins anew: give one")
+    if force and (resume or finish):
+        raise CauserieError(
+            "--resume and --finish go on with a training, --force begins anew: give one"
+        )
     out = out.resolve()
-    check_place(out, replace=resume or force)
+    check_place(out, replace=resume or finish or force)
     start = Start.load(init) if init else None
     folder = out.with_name(out.name + ".training")
     with Display() as watch:
@@ -118,11 +141,14 @@ def train(
             data=tuple(data or ()),
             valid=tuple(valid or ()),
             annotations=tuple(annotations or ()),
+            judged=_judged(judged or [], say),
             unseen=tuple(unseen or ()),
             folder=folder,
             licence=licence,
             start=start,
-            resume=resume,
+            without=fields_of(without or []),
+            resume=resume or finish,
+            finish=finish,
             restart=force,
             watch=watch,
         )
@@ -131,7 +157,18 @@ def train(
         artifact, results = chosen.train(Engines(settings), run)
     artifact.save(out)
     show_results(results)
+    if others := [str(one) for one in parse_licences(artifact.licence) if not one.free]:
+        say(f"not known to be free for commercial use: {'; '.join(others)}")
     say(f"wrote {out}; checkpoints and the log are in {folder}")
+    watch.end()
+
+
+def _judged(paths: list[Path], say: Callable[[str], None]) -> tuple[JudgedReplies, ...]:
+    if not paths:
+        return ()
+    from causerie.bench.learning import read_replies_of
+
+    return read_replies_of(paths, say)
 
 
 def _check_settings(chosen: type[Trainable], settings: Settings) -> None:
@@ -145,6 +182,7 @@ def _recipe(metric: str, run: TrainingRun, sets: list[str], settings: Settings) 
     """The command without folders, which differ from machine to machine."""
     words = ["causerie", "train", metric]
     files = {
+        "--judged": tuple(Path(one.name) for one in run.judged),
         "--annotations": run.annotations,
         "--unlabelled" if run.annotations else "--data": run.data,
         "--valid": run.valid,
@@ -152,6 +190,8 @@ def _recipe(metric: str, run: TrainingRun, sets: list[str], settings: Settings) 
     }
     for option, paths in files.items():
         words += [word for path in paths for word in (option, path.name)]
+    for name, values in run.without.items():
+        words += [word for value in sorted(values) for word in ("--without", f"{name}={value}")]
     words += [word for assignment in sets for word in ("--set", assignment)]
     names = {"--encoder": settings.encoder, "--lm": settings.lm}
     names["--init"] = run.start.name if run.start else "default"

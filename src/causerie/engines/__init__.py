@@ -7,21 +7,26 @@ numbers can be told before any of them is loaded (`signature`).
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from causerie.engines.cache import Cuts, counted_cuts
-from causerie.engines.language import tuned_language_model
+from causerie.engines.language import STOCK, tuned_language_model
 from causerie.engines.settings import Settings
 from causerie.models import Kind, Store
 from causerie.models.artifact import ArtifactInfo
 
 if TYPE_CHECKING:
+    from causerie.engines.chat import Chat, Endpoint
     from causerie.engines.encoder import Encoder
     from causerie.engines.likelihood import Likelihood
     from causerie.engines.ranker import Ranker
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Cuts", "Engines", "Settings", "counted_cuts"]
 
 Made = TypeVar("Made")
+
+SETTLING = 0.05
+"""Seconds that threads which have just ended get before a fork."""
 
 
 @contextmanager
@@ -47,6 +55,31 @@ def used_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def settle_memory() -> None:
+    """Wait, before a fork, until no thread holds the lock of MKL's memory.
+
+    Threads that have just ended give their buffers back for a moment longer. A process that is
+    forked meanwhile would wait for that lock for ever.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    time.sleep(SETTLING)
+    for release in _mkl("mkl_serv_free_buffers", Path(str(torch.__file__)).with_name("lib")):
+        release()
+
+
+@lru_cache(1)
+def _mkl(name: str, folder: Path) -> list[Any]:
+    """A function of MKL's, where torch has it."""
+    libraries = [ctypes.CDLL(str(one)) for one in folder.glob("libtorch_cpu.*")]
+    return [getattr(one, name) for one in libraries if hasattr(one, name)]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=settle_memory)
 
 
 class Engines:
@@ -107,6 +140,10 @@ class Engines:
     def encoder(self) -> Encoder:
         return self.shared("encoder", lambda: self.new_encoder(trainable=False))
 
+    def named_encoder(self, name: str) -> Encoder:
+        """An encoder by name, shared by all who ask for it, whatever the settings' own is."""
+        return self.shared(("encoder", name), lambda: self.new_encoder(name, trainable=False))
+
     def new_encoder(self, name: str | None = None, *, trainable: bool = True) -> Encoder:
         """An encoder of its own, to be tuned; the shared one is `encoder`."""
         from causerie.engines.encoder import Encoder
@@ -146,11 +183,14 @@ class Engines:
     def _restored(
         self, artifact: Artifact, tuning: Tuning, window: int | None, part: str
     ) -> Encoder:
+        from causerie.engines.encoder import Encoder
         from causerie.engines.tuning import tuned
 
         # What was tuned was a network of transformers, with all its weights.
         tuned_there = tuning.kind != "frozen"
-        encoder = self.new_encoder(self._backbone(artifact), trainable=tuned_there)
+        name, store = self._backbone(artifact)
+        settings = replace(self.settings, encoder=name)
+        encoder = Encoder.load(store, settings, trainable=tuned_there)
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
         return encoder
@@ -160,31 +200,53 @@ class Engines:
         stock = self.store.identify(self.settings.encoder, "encoder")
         return stock.sha256 == artifact.backbone_sha256
 
-    def _backbone(self, artifact: Artifact) -> str:
-        """Where it is now: folders move, so `--encoder` may say another place for it."""
+    def _backbone(self, artifact: Artifact) -> tuple[str, Store]:
+        """Its name and where it is now: folders move, so `--encoder` may say another place."""
         given = self.settings.encoder != Settings().encoder
         name = artifact.backbone
         if given and all(name != entry.name for entry in self.store.entries()):
-            return self.settings.encoder
-        self.store.check_consent(name, f"add --encoder {name}")
-        return name
+            return self.settings.encoder, self.store
+        return name, self.store.consented(name, "encoder", f"add --encoder {name}")
 
     @property
     def likelihood(self) -> Likelihood:
+        return self.named_likelihood(None)
+
+    def named_likelihood(self, name: str | None) -> Likelihood:
+        """A language model by name, shared by all who ask for it; None is the settings' own."""
+        settings = self._with_lm(name)
+
         def load() -> Likelihood:
             from causerie.engines.likelihood import Likelihood
 
-            tuned = self._tuned_language_model()
-            engine = Likelihood.load(self.store, self.settings)
+            tuned = self._tuned_language_model(settings)
+            engine = Likelihood.load(self.store, settings)
             if tuned:
                 tuned.check_same(engine.backbone.sha256)
             return engine
 
-        return self.shared("likelihood", load)
+        return self.shared(("likelihood", self.signature("language model", name)), load)
 
-    def _tuned_language_model(self) -> ArtifactInfo | None:
-        info = tuned_language_model(self.settings.lm)
+    def _with_lm(self, name: str | None) -> Settings:
+        """The stock network is read in its own format, as what learned from it did."""
+        if name is None:
+            return self.settings
+        form = None if name == STOCK else self.settings.turn_format
+        return replace(self.settings, lm=name, turn_format=form)
+
+    def _tuned_language_model(self, settings: Settings) -> ArtifactInfo | None:
+        info = tuned_language_model(settings)
         return self.steady(info) if info else None
+
+    def chat(self, endpoint: Endpoint) -> Chat:
+        """Whoever answers at an endpoint, so that all who ask it share one budget."""
+
+        def connect() -> Chat:
+            from causerie.engines.chat import Chat
+
+            return Chat(endpoint)
+
+        return self.shared(("chat", endpoint), connect)
 
     def ranker(self, name: str) -> Ranker:
         """A network with one output for a response, such as DialogRPT; there is no default."""
@@ -201,9 +263,9 @@ class Engines:
         return self.shared(("signature", kind, name), lambda: self._signature(kind, name))
 
     def _signature(self, kind: Kind, name: str | None) -> str:
-        settings = self.settings
         if kind == "language model":
-            tuned = self._tuned_language_model()
+            settings = self._with_lm(name)
+            tuned = self._tuned_language_model(settings)
             form = settings.turn_format or (tuned.options.get("turn_format") if tuned else None)
             if tuned:
                 model = f"lm@{tuned.sha256[:12]}"
@@ -211,5 +273,5 @@ class Engines:
                 stock = self.store.identify(settings.lm, kind)
                 model = f"lm:{stock.label}@{stock.digest[:12]}"
             return ",".join([model, form or "own format", settings.dtype])
-        found = self.store.identify(name or settings.encoder, kind)
-        return f"{kind}:{found.label}@{found.digest[:12]},{settings.dtype}"
+        found = self.store.identify(name or self.settings.encoder, kind)
+        return f"{kind}:{found.label}@{found.digest[:12]},{self.settings.dtype}"

@@ -20,7 +20,8 @@ def by_dialogue(
 ) -> list[Answer]:
     """Score the exchanges of every dialogue with a tree of its own; answers in input order.
 
-    The last digits of a likelihood depend on what shares its passes, so no two dialogues do.
+    Where a network's passes are not independent of their company (see `causerie.engines.attention`)
+    the last digits depend on what shares one, so no two dialogues do.
     """
     places: dict[bytes, list[int]] = {}
     seen: dict[int, tuple[Dialogue, bytes]] = {}

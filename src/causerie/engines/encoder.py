@@ -12,6 +12,7 @@ exceeds the window, and keeps its beginning.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -264,6 +265,13 @@ class Encoder:
                 vectors[indices] = vector
                 self._known.put((pooling, rows[indices[0]].key), vector.copy())
         return vectors
+
+    def as_now(self) -> Encoder:
+        """Return one with the present weights, which stay when this one is trained on."""
+        same = copy.copy(self)
+        same.model = copy.deepcopy(self.model)
+        same._known = Cache(REMEMBERED_VECTORS)
+        return same
 
     def forget(self) -> None:
         """Drop remembered vectors: to be called when the weights have changed."""

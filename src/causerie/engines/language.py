@@ -13,6 +13,7 @@ from causerie.models.artifact import (
     artifact_folder,
     damaged,
     is_artifact,
+    research_variant,
     shipped,
 )
 
@@ -21,15 +22,20 @@ if TYPE_CHECKING:
 
 LM = "lm"
 """What artifacts of language models call themselves, and the name of the shipped one."""
+STOCK = "default-lm"
+"""The default network as it was published, whatever it was tuned to since."""
+RESEARCH = "lm-research"
+"""The one that takes its place with `Settings.research`."""
 
 
 def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Artifact | None]:
     """The network that `settings.lm` names, and the artifact if it is a tuned one."""
-    info = tuned_language_model(settings.lm)
+    info = tuned_language_model(settings)
     artifact = info.load() if info else None
     if artifact is not None:
         name = artifact.backbone
-        store.check_consent(name, f"score something with --lm {name} first, which fetches it")
+        way = f"score something with --lm {name} first, which fetches it"
+        store = store.consented(name, "language model", way)
     backbone = load_backbone(
         store,
         artifact.backbone if artifact else settings.lm,
@@ -49,12 +55,15 @@ def load_language_model(store: Store, settings: Settings) -> tuple[Backbone, Art
     ), artifact
 
 
-def tuned_language_model(name: str) -> ArtifactInfo | None:
-    """The artifact that a language model's name stands for; None if it is a stock model.
+def tuned_language_model(settings: Settings) -> ArtifactInfo | None:
+    """The artifact that `settings.lm` stands for; None if it is a stock model.
 
     The default language model is the shipped artifact, if there is one.
     """
-    folder = shipped(LM) if name == "default" else artifact_folder(name)
+    if settings.lm != "default":
+        folder = artifact_folder(settings.lm)
+    else:
+        folder = research_variant(RESEARCH) if settings.research else shipped(LM)
     if folder is None or not is_artifact(folder):
         return None
     return ArtifactInfo.read(folder, LM)

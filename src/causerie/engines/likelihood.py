@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from causerie.models import Backbone
 
-TOKEN_BUDGET = 512
+TOKEN_BUDGET = 528
 """Tokens per forward pass: more make the attention mask grow faster than the passes shrink."""
 
 _REMEMBERED = 200_000  # segments, about 200 bytes each

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
+from causerie.engines import attention
 from causerie.engines.packing import plan
+from causerie.engines.shapes import filled_up
 from causerie.engines.trie import Forest, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +27,12 @@ def packed(model: Any, forest: Forest, before: Ints, targets: Ints, budget: int)
 
     Every token goes through the network once, at most `budget` of them at a time. The network
     must heed position ids and the attention mask (see `causerie.engines.selfcheck`).
+
+    With attention by paths (see `causerie.engines.attention`) a number depends on nothing but the
+    tokens above: passes and rows of logits are filled up, so that they are never too few for the
+    routine that multiplies large matrices.
     """
+    by_paths = model.config._attn_implementation == attention.NAME
     ends = torch.from_numpy(forest.ends).to(model.device)
     answers = _Answers(len(forest), before, targets)
     cache, cached = DynamicCache(), np.empty(0, dtype=np.int64)
@@ -34,15 +41,21 @@ def packed(model: Any, forest: Forest, before: Ints, targets: Ints, budget: int)
             cache = DynamicCache()
         elif step.past < len(cached):
             cache.crop(step.past - len(cached))
-        cached = np.concatenate([cached[: step.past], step.nodes])
+        nodes = filled_up(step.nodes) if by_paths else step.nodes
+        cached = np.concatenate([cached[: step.past], nodes])
         rows = np.flatnonzero(answers.open[step.nodes])
+        kept, options = rows, {}
+        if by_paths:
+            kept = filled_up(rows)
+            options["looks"] = attention.looks(forest, cached, nodes, model.dtype, model.device)
         logits = model(
-            input_ids=torch.from_numpy(forest.tokens[step.nodes])[None].to(model.device),
-            position_ids=torch.from_numpy(forest.depths[step.nodes])[None].to(model.device),
-            attention_mask=_mask(ends, cached, step.nodes, model.dtype),
+            input_ids=torch.from_numpy(forest.tokens[nodes])[None].to(model.device),
+            position_ids=torch.from_numpy(forest.depths[nodes])[None].to(model.device),
+            attention_mask=_mask(ends, cached, nodes, model.dtype),
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=torch.from_numpy(rows).to(model.device),
+            logits_to_keep=torch.from_numpy(kept).to(model.device),
+            **options,
         ).logits[0]
         answers.take(step.nodes[rows], logits)
     return answers.log_probs

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from causerie.engines.attention import use_attentions
 from causerie.engines.passes import Floats, packed, plain
 from causerie.engines.trie import Forest, Ints, Trie
 from causerie.errors import CauserieError
@@ -58,13 +59,14 @@ def packable(backbone: Backbone) -> int:
         raise _unusable(backbone, f"cannot score plain text ({first_line(error)})") from error
     if not np.isfinite(expected).all():
         raise _unusable(backbone, f"gives numbers that are not finite in {model.dtype}")
-    try:
-        # Two passes: the trunk, then both branches with the trunk in the cache.
-        found = packed(model, *tree, budget=trunk)
-    except Exception:  # likewise
-        found = np.full_like(expected, np.nan)
-    if _distance(found, expected) <= tolerance:
-        return longest
+    for _ in use_attentions(model):
+        try:
+            # Two passes: the trunk, then both branches with the trunk in the cache.
+            found = packed(model, *tree, budget=trunk)
+        except Exception:  # likewise
+            continue
+        if _distance(found, expected) <= tolerance:
+            return longest
     found = plain(model, *alone)
     if _distance(found, expected[: len(found)]) > tolerance:
         raise _unusable(backbone, "does not predict a token from those before it alone")

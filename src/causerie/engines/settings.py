@@ -36,6 +36,9 @@ class Settings:
     """The model store; None: the platform's cache folder."""
     offline: bool = False
     """Never touch the network."""
+    research: bool = False
+    """Use the artifacts that learned from data for research only, wherever there are any: they
+    come with the package causerie-research."""
 
     def __post_init__(self) -> None:
         if not _DEVICE.fullmatch(self.device):

@@ -5,8 +5,8 @@ row is padded, and whether there are so few rows that another routine multiplies
 So every row is padded to a length that follows from its own length alone, only rows of one
 padded length share a pass, and where there are few rows, empty ones are added. Whole, resumed,
 one by one or in threads: a row's numbers are the same to the last bit, on one machine.
-Language models see each dialogue by itself for the same end (see `dialoguetree.by_dialogue`);
-their passes are too few to be filled up, so theirs also depend on the number of CPU threads.
+Language models fill their passes up likewise, and look at one path at a time (see
+`causerie.engines.attention`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 Item = TypeVar("Item")
@@ -24,6 +26,10 @@ FEWEST_TOKENS = 32
 """A pass has so many: with fewer, each of several CPU threads might be left with too few rows."""
 ROWS = 16
 """A head is given a multiple of so many rows."""
+SHARED_OUT = 48
+"""A language model's pass has a multiple of so many tokens: two, three, four, six, eight or twelve
+threads then get equal shares of it, none of which ends in the middle of what a processor computes
+at once."""
 
 
 def padded_length(length: int) -> int:
@@ -55,6 +61,12 @@ def rows_to_add(rows: int, length: int) -> int:
 def filled(items: Sequence[Item]) -> list[Item]:
     """The items with as many copies of the last as make a multiple of `ROWS`."""
     return [*items, *(items[-1] for _ in range(-len(items) % ROWS))]
+
+
+def filled_up(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places with as many copies of the last as make a multiple of `SHARED_OUT`."""
+    missing = -len(places) % SHARED_OUT
+    return np.pad(places, (0, missing), mode="edge") if missing else places
 
 
 def rowwise(network: Callable[..., Tensor], *inputs: Tensor) -> Tensor:

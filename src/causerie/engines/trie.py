@@ -21,6 +21,8 @@ class Forest:
     tokens: Ints
     depths: Ints
     ends: Ints
+    parents: Ints
+    """The place above each; -1 for a root."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -78,9 +80,11 @@ class Trie:
         place, size = np.array(places, dtype=np.int64), np.array(sizes, dtype=np.int64)
         needed = np.flatnonzero(size)
         order = needed[np.argsort(place[needed])]
+        above = parents[order]
         forest = Forest(
             tokens=np.array(self.tokens, dtype=np.int64)[order],
             depths=np.array(depths, dtype=np.int64)[order],
             ends=np.arange(len(order)) + size[order],
+            parents=np.where(above == self.ROOT, self.ROOT, place[above]),
         )
         return forest, place[before]

@@ -14,7 +14,7 @@ from causerie.engines.cache import Cache
 from causerie.engines.tree import Segment
 from causerie.errors import CauserieError
 
-FORMATS = ("chat", "eos", "plain")
+FORMATS = ("chat", "eos", "plain", "published")
 
 _MEMO_CAPACITY = 20_000
 _MEMO_LONGEST = 1_000  # characters: hypotheses and ordinary turns, never megabytes
@@ -53,6 +53,8 @@ class TurnFormat:
     """Characters of a text beyond which nothing can be within the model's window."""
     one_line: bool = False
     """Line breaks end a turn, so those within a text become spaces."""
+    between: bool = False
+    """Headers stand between turns, where they are scored: none before the first."""
     joins: bool = False
     """Consecutive turns of one role become one turn, because the format needs alternation."""
     _memo: Cache[str, tuple[int, ...]] = field(default_factory=lambda: Cache(_MEMO_CAPACITY))
@@ -68,14 +70,18 @@ class TurnFormat:
         header, lead = scaffold.header, scaffold.lead
         if self.joins and after == role:
             header, lead = (), "\n"
-        text_tokens = self._tokens(lead + text)
+        text_tokens = self.tokens(lead + text)
+        if self.between:
+            tokens = text_tokens if after is None else header + text_tokens
+            return Segment(tokens, 0, len(tokens))
         stop = len(header) + len(text_tokens)
         if self.joins and then == role:
             return Segment(header + text_tokens, len(header), stop)
         tokens = header + text_tokens + scaffold.footer
         return Segment(tokens, len(header), stop + scaffold.end)
 
-    def _tokens(self, text: str) -> tuple[int, ...]:
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """A text by itself, in which nothing is a special token."""
         tokens = self._memo.get(text)
         if tokens is None:
             tokens = _encode(self.tokenizer, text, special=False)
@@ -94,6 +100,8 @@ def turn_format(tokenizer: Any, name: str | None = None, window: int | None = No
       are scored, the rest of the template is not.
     - `eos`: end-of-text before the first turn and after every turn (DialoGPT and its kind);
       the latter are scored.
+    - `published`: as the published code of FED and C-PMI writes them, end-of-text before the
+      first turn and between turns, with spaces around it, and nothing after the last.
     - `plain`: lines "A: text" (user) and "B: text" (system); the text and the line break are
       scored.
 
@@ -110,9 +118,9 @@ def turn_format(tokenizer: Any, name: str | None = None, window: int | None = No
         raise CauserieError(
             "the language model has no chat template: use --turn-format eos or plain"
         )
-    if name == "eos" and not has_eos:
+    if name in ("eos", "published") and not has_eos:
         raise CauserieError("the language model has no end-of-text token: use --turn-format plain")
-    made = {"chat": _chat, "eos": _eos, "plain": _plain}[name](tokenizer)
+    made = {"chat": _chat, "eos": _eos, "plain": _plain, "published": _published}[name](tokenizer)
     if window is None:
         return made
     return replace(made, longest=(window + 1) * max(map(len, tokenizer.get_vocab())))
@@ -122,6 +130,13 @@ def _eos(tokenizer: Any) -> TurnFormat:
     eos = (int(tokenizer.eos_token_id),)
     scaffold = Scaffold(footer=eos, end=1)
     return TurnFormat("eos", tokenizer, eos, {"user": scaffold, "system": scaffold})
+
+
+def _published(tokenizer: Any) -> TurnFormat:
+    eos = (int(tokenizer.eos_token_id),)
+    scaffold = Scaffold(header=_encode(tokenizer, " ", special=False) + eos, lead=" ")
+    turns: dict[Role, Scaffold] = {"user": scaffold, "system": scaffold}
+    return TurnFormat("published", tokenizer, eos, turns, between=True)
 
 
 def _plain(tokenizer: Any) -> TurnFormat:

@@ -14,9 +14,11 @@ from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.graph.cooccurrence import cooccurrence
 from causerie.graph.edges import Edge
+from causerie.graph.usage import usage_vectors
+from causerie.graph.vectors import WordVector
 from causerie.io import Rejected, read
 from causerie.progress import Progress, Watch, ignore
-from causerie.text.keywords import Frequencies, KeywordExtractor
+from causerie.text.keywords import Frequencies, KeywordExtractor, candidates
 
 
 def count_words(
@@ -48,6 +50,16 @@ def read_answers(
         ]
         for turns in _dialogues(paths, "finding answers", watch, noted=False)
     )
+
+
+def read_usage(
+    paths: Sequence[Path], words: Sequence[str], dimension: int, watch: Watch = ignore
+) -> Iterator[WordVector]:
+    """Each word with a vector that says beside which others it is used."""
+    dialogues = (
+        list(candidates(turns)) for turns in _dialogues(paths, "seeing usage", watch, noted=False)
+    )
+    yield from zip(words, usage_vectors(dialogues, words, dimension), strict=True)
 
 
 def _dialogues(

@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from causerie.errors import CauserieError
 from causerie.graph.about import ABOUT, About
 from causerie.graph.arrays import arrays_in
 from causerie.graph.edges import SYMMETRIC
+from causerie.io.shipped import shipped_folder, shipped_names
 from causerie.io.verified import Content, joint_sha256, read_content, sha256
 from causerie.text.keywords import Frequencies
 
@@ -233,7 +233,7 @@ def read_digests(folder: Path) -> dict[str, str]:
 
 
 def _verified(file: Path, digest: str) -> Content:
-    content = read_content(file, mapped=True)
+    content = read_content(file)
     if content.sha256 != digest:
         raise ValueError(f"{file.name} is not what {DIGESTS} says")
     return content
@@ -241,9 +241,9 @@ def _verified(file: Path, digest: str) -> Content:
 
 def find_graph(name: str | Path) -> Path:
     """The folder of a graph, or an error that says what to do."""
-    for folder in (_shipped(name), Path(name)):
-        if (folder / ABOUT).is_file():
-            return folder
+    folder = _shipped(name) or Path(name)
+    if (folder / ABOUT).is_file():
+        return folder
     raise CauserieError(
         f"{name} is no graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
     )
@@ -256,9 +256,9 @@ def lasting_name(name: str) -> str:
 
 
 def shipped_graphs() -> list[str]:
-    """The names of the graphs that come with causerie."""
-    return sorted(path.parent.name for path in _shipped("").glob(f"*/{ABOUT}"))
+    """The names of the graphs that come with causerie, or with packages that add to it."""
+    return shipped_names("graphs", ABOUT)
 
 
-def _shipped(name: str | Path) -> Path:
-    return Path(str(files("causerie").joinpath("graphs", name)))
+def _shipped(name: str | Path) -> Path | None:
+    return shipped_folder("graphs", str(name), ABOUT)

@@ -26,7 +26,8 @@ RELATIONS: Mapping[str, str] = {
     "ENTAILMENT": "Entails",
     "CAUSE": "Causes",
 }
-LICENCE = "WordNet 3.1 licence"
+LICENCE = "WordNet"
+"""Its name in the SPDX licence list."""
 SYNONYM, DEFINITION = "Synonym", "DefinedWith"
 TELLING = 0.3
 """Score of a definition's word that says something: twice that of a keyword in talk."""
@@ -67,6 +68,15 @@ def read_wordnet(
             if words is None or (edge.head in words and edge.tail in words):
                 yield edge
     yield from _definitions(synsets, words, tagger or LexiconTagger())
+
+
+def read_synonyms(path: Path) -> dict[str, tuple[str, ...]]:
+    """For each word, those that stand in a synset with it, itself among them."""
+    found: dict[str, dict[str, None]] = {}
+    for synset in _read(path).values():
+        for word in synset.words:
+            found.setdefault(word, {}).update(dict.fromkeys(synset.words))
+    return {word: tuple(others) for word, others in found.items()}
 
 
 def _relations(synset: _Synset, synsets: Mapping[str, _Synset]) -> Iterator[Edge]:

@@ -11,13 +11,16 @@ from causerie.io.atomic import atomic_write, write_whole
 from causerie.io.readers import INPUT_FORMATS
 from causerie.io.reading import (
     Record,
+    Said,
     check_inputs,
     read,
     read_annotations,
     read_labelled,
+    read_made,
     read_turns,
     records_of,
 )
+from causerie.io.records import to_fields
 from causerie.io.rows import parse_columns
 from causerie.io.sources import Rejected
 from causerie.io.tables import arrow_table, check_table_path, read_table, write_table
@@ -28,6 +31,7 @@ __all__ = [
     "Labelled",
     "Record",
     "Rejected",
+    "Said",
     "arrow_table",
     "atomic_write",
     "check_inputs",
@@ -36,9 +40,11 @@ __all__ = [
     "read",
     "read_annotations",
     "read_labelled",
+    "read_made",
     "read_table",
     "read_turns",
     "records_of",
+    "to_fields",
     "write_table",
     "write_whole",
 ]

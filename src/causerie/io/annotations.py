@@ -1,18 +1,19 @@
 """What people said about single turns: causes of a response, labels of an utterance.
 
 Causal annotations say which turns of a context are causes of the response. Two shapes are read.
-causerie's own has `cause_turns`, 0-based, and the `cause_spans` they came from; the published
-CGDIALOG+ has the spans alone, as `entities`, and turns as "Speaker: text".
+causerie's own has `cause_turns`, 0-based, and the `cause_spans` they came from, or `cause_places`
+with the characters of every one; the published CGDIALOG+ has the spans alone, as `entities`, and
+turns as "Speaker: text".
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from causerie.dialogue import Exchange, Turn
 from causerie.errors import RecordError
+from causerie.io.places import Place, places_in, places_of, whole_turn
 from causerie.io.readers import PREFIX
 from causerie.io.records import text, to_record
 
@@ -29,6 +30,8 @@ class Annotation:
     """0-based indices of turns of the context."""
     unmatched: tuple[str, ...] = ()
     """Spans that are in no turn."""
+    places: tuple[Place, ...] = ()
+    """Of the causes, in order; a cause of which no more is known is a whole turn."""
 
     @property
     def conversation(self) -> tuple[str, ...]:
@@ -49,56 +52,24 @@ def to_annotation(
 ) -> Annotation:
     """Read the fields of either shape; raises `RecordError`."""
     exchange = _exchange(fields, default_id, source)
+    context = exchange.context
+    if fields.get("cause_places") is not None:
+        places = _places(fields["cause_places"], context)
+        return Annotation(exchange, frozenset(place.turn for place in places), (), places)
     spans = _spans(fields)
-    found = [matching_turns(span, exchange.context) for span in spans]
-    unmatched = tuple(span for span, turns in zip(spans, found, strict=True) if not turns)
-    if fields.get("cause_turns") is not None:
-        return Annotation(exchange, _turns(fields["cause_turns"], exchange.turn), unmatched)
-    return Annotation(exchange, frozenset().union(*found), unmatched)
-
-
-def matching_turns(span: str, context: Sequence[Turn]) -> frozenset[int]:
-    """The turns that a span was taken from: the latest that holds it, or those it runs over.
-
-    Whole words come before parts of words. White space does not matter, nor case where it would
-    match nothing; a span may begin with the name of the speaker.
-    """
-    said = [turn.text for turn in context]
-    named = [f"{turn.speaker}: {turn.text}" for turn in context]
-    readings = [
-        (read(span), [read(text) for text in texts])
-        for read in (_squeezed, _plain)
-        for texts in (said, named)
-        if read(span)
-    ]
-    for wanted, turns in readings:
-        word = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")  # "no" is not in "I know"
-        if whole := [index for index, turn in enumerate(turns) if word.search(turn)]:
-            return frozenset(whole[-1:])
-    for wanted, turns in readings:
-        if holding := [index for index, turn in enumerate(turns) if wanted in turn]:
-            return frozenset(holding[-1:])
-        start = " ".join(turns).rfind(wanted)
-        if start >= 0:
-            return frozenset(_covered(turns, start, start + len(wanted)))
-    return frozenset()
-
-
-def _covered(turns: Sequence[str], start: int, stop: int) -> Iterator[int]:
-    """Which turns, joined by spaces, lie between two places."""
-    position = 0
-    for index, turn in enumerate(turns):
-        if position < stop and position + len(turn) > start:
-            yield index
-        position += len(turn) + 1
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+    found = [places_of(span, context) for span in spans]
+    unmatched = tuple(span for span, places in zip(spans, found, strict=True) if not places)
+    if fields.get("cause_turns") is None:
+        places = tuple(sorted({place for one in found for place in one}))
+        return Annotation(exchange, frozenset(p.turn for p in places), unmatched, places)
+    causes = _turns(fields["cause_turns"], exchange.turn)
+    inside = {place for span in spans for place in places_in(span, context, causes)}
+    rest = {whole_turn(context, turn) for turn in causes - {place.turn for place in inside}}
+    return Annotation(exchange, causes, unmatched, tuple(sorted(inside | rest)))
 
 
 def _plain(text: str) -> str:
-    return _squeezed(text.casefold())
+    return " ".join(text.casefold().split())
 
 
 def _exchange(fields: Mapping[str, object], default_id: str, source: str | None) -> Exchange:
@@ -149,6 +120,22 @@ def _turns(value: object, count: int) -> frozenset[int]:
         if type(turn) is not int or not 0 <= turn < count:
             raise RecordError(f"cause_turns: {turn!r} is no turn of a history of {count}")
     return frozenset(value)
+
+
+def _places(value: object, context: Sequence[Turn]) -> tuple[Place, ...]:
+    if not isinstance(value, list):
+        raise RecordError("cause_places must be a list")
+    return tuple(sorted({place_of(item, context, "cause_places") for item in value}))
+
+
+def place_of(item: object, turns: Sequence[Turn], name: str) -> Place:
+    """Read `turn`, `start` and `stop`, which must lie in the text; raises `RecordError`."""
+    fields = item if isinstance(item, Mapping) else {}
+    numbers = [fields.get(key) for key in ("turn", "start", "stop")]
+    turn, start, stop = (number if type(number) is int else -1 for number in numbers)
+    if not (0 <= turn < len(turns) and 0 <= start < stop <= len(turns[turn].text)):
+        raise RecordError(f"{name}: {item!r} is no place in {len(turns)} turns")
+    return Place(turn, start, stop)
 
 
 @dataclass(frozen=True, slots=True)

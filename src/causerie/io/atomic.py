@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that go away with their process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,6 +50,18 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text file; a lone surrogate in a name must not cost the user the whole file."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8", errors="replace"))
+
+
+def temporary_folder(name: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder for this process alone; those of that name whose processes are no more go."""
+    place = Path(tempfile.gettempdir())
+    with suppress(OSError):
+        for left in place.glob(f"{name}-[0-9]*-*"):
+            process = left.name.removeprefix(f"{name}-").partition("-")[0]
+            ours = os.name == "posix" and left.lstat().st_uid == os.getuid()
+            if ours and process.isdecimal() and not _is_alive(int(process)):
+                shutil.rmtree(left, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=f"{name}-{os.getpid()}-")
 
 
 def _clear_abandoned(path: Path) -> None:

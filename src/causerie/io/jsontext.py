@@ -22,6 +22,8 @@ _STRUCTURE = re.compile(rb'"[^"\\\n]*"|["{}\[\]]')  # most strings are passed ov
 _IN_STRING = re.compile(rb'["\\\n]')
 _JUNK_END = re.compile(rb"[,\n{}\[\]]")
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\\n]{0,200}"')
+_RECORD = rb'\{\s*"(?:id|turns|messages|conversations|context|response|system)"\s*:'
+_LONGEST_START = 256
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING = b"{["
 
@@ -86,6 +88,7 @@ def read_json(source: Source) -> Iterator[Raw]:
     window = _Window(source)
     in_array = False
     rescanned = 0
+    known = _RECORD
     while window.skip_separators():
         first = window.data[:1]
         if (first == b"[" and not in_array) or (first == b"]" and in_array):
@@ -102,14 +105,17 @@ def read_json(source: Source) -> Iterator[Raw]:
         else:
             found = parse_object(bytes(window.data[:end]))
         yield line, found
+        # Elements of one array look alike: the next one starts with the same key as this one, or,
+        # where that is damaged, as the last sound one.
+        key = _FIRST_KEY.match(window.data)
         if not isinstance(found, RecordError):
+            known = re.escape(key[0]) if key is not None else known
             window.drop(end or 0)
             continue
-        # Elements of one array look alike: the next one starts with the same key.
-        key = _FIRST_KEY.match(window.data)
-        if key is not None and rescanned < _MAX_RESCANNED:
+        if window.data[:1] == b"{" and rescanned < _MAX_RESCANNED:
             rescanned += end or len(window.data)
-            if window.find(bytes(key[0]), end):
+            own = re.escape(key[0]) if key is not None else known
+            if window.find(re.compile(known + b"|" + own), end):
                 continue
         if end is None:
             return
@@ -187,14 +193,14 @@ class _Window:
                 return len(self.data)
         return match.start()
 
-    def find(self, text: bytes, end: int | None) -> bool:
-        """Go to where the text is next; look no further than `end` if there is one."""
-        at = self.data.find(text, 1, len(self.data) if end is None else end)
-        while at < 0 and end is None:
-            self.drop(max(0, len(self.data) - len(text)))
+    def find(self, pattern: re.Pattern[bytes], end: int | None) -> bool:
+        """Go to where the pattern is next; look no further than `end` if there is one."""
+        found = pattern.search(self.data, 1, len(self.data) if end is None else end)
+        while found is None and end is None:
+            self.drop(max(0, len(self.data) - _LONGEST_START))
             if not self.more():
                 break
-            at = self.data.find(text, 1)
-        if at >= 0:
-            self.drop(at)
-        return at >= 0
+            found = pattern.search(self.data, 1)
+        if found is not None:
+            self.drop(found.start())
+        return found is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
@@ -28,8 +29,8 @@ _ACCEPTED = (
 )
 _MEMORY = "data"
 """What stands for the name of a file where there is none."""
-MAX_TURN = 2**16
-"""Bytes of the longest line that holds one turn."""
+MAX_TURN = 2**18
+"""Bytes of the longest line that holds a turn, or all turns so far."""
 _FILE_NAME = re.compile(r"\S+\.(jsonl?|csv|tsv|parquet|txt)(\.gz)?", re.IGNORECASE)
 
 
@@ -72,28 +73,71 @@ def read_labelled(path: str | Path, labels: Collection[str]) -> Iterator[Labelle
     yield from _read(path, lambda fields, name, source: to_labelled(fields, labels))
 
 
-def read_turns(stream: BinaryIO) -> Iterator[tuple[int, Turn | RecordError | None]]:
-    """The turns that the lines of a stream hold as JSON, as they come; None for an empty line."""
+def read_made(path: str | Path, make: _Make[_Made]) -> Iterator[_Made | Rejected]:
+    """What `make` makes of the fields of every record of a file; bad ones as `read` does.
+
+    It is handed the fields, the name of a record that has no id, and the name of the file, and
+    raises `RecordError`.
+    """
+    yield from _read(path, make)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a line says of a conversation that runs."""
+
+    conversation: str | None
+    """Its name, if it has one."""
+    turns: tuple[Turn, ...]
+    """The next turn; none where it is a tool's, or of the background."""
+    so_far: bool = False
+    """Whether these are all turns that there are, instead."""
+
+
+def read_turns(stream: BinaryIO) -> Iterator[tuple[int, Said | RecordError | None]]:
+    """What the lines of a stream hold as JSON, as they come; None for an empty line.
+
+    A line is a turn or a chat message, or all messages so far under `messages`. A `conversation`
+    (or `conversation_id`) beside it says which conversation it belongs to; `messages` may also
+    have an `id`.
+    """
     try:
         for number, line in numbered_lines(stream, MAX_TURN):
-            yield number, _turn(line)
+            yield number, _said(line)
     except READ_ERRORS as error:
         raise CauserieError(f"the turns cannot be read ({error}): check their source") from error
 
 
-def _turn(line: bytes | RecordError) -> Turn | RecordError | None:
-    """The turn that a line holds, or why it holds none; None if it is blank."""
+def _said(line: bytes | RecordError) -> Said | RecordError | None:
+    """What a line holds, or why it holds nothing; None if it is blank."""
     if isinstance(line, RecordError):
         return line
     if not line.strip():
         return None
     try:
-        found = any_turn(parse(decode(line)))
+        fields = parse(decode(line))
+        if not isinstance(fields, dict):
+            raise RecordError(f"must be an object, not {type(fields).__name__}")
+        given = {name: fields.pop(name, None) for name in ("conversation", "conversation_id")}
+        if fields.get("messages") is not None or fields.get("turns") is not None:
+            record = to_record(fields, "")
+            dialogue = record.dialogue if isinstance(record, Exchange) else record
+            named = _name({**given, "id": dialogue.id or None})
+            return Said(named, dialogue.turns, so_far=True)
+        found = any_turn(fields)
+        return Said(_name(given), (found,) if isinstance(found, Turn) else ())
     except RecordError as bad:
         return bad
-    if isinstance(found, Turn):
-        return found
-    return RecordError("a message of a tool, or of the background")
+
+
+def _name(given: Mapping[str, object]) -> str | None:
+    """The first name that is given."""
+    for field, value in given.items():
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            return str(value)
+        if value is not None:
+            raise RecordError(f"{field} must be a string, not {type(value).__name__}")
+    return None
 
 
 def check_inputs(

@@ -72,6 +72,39 @@ def to_record(
     raise RecordError('has no "turns", "messages", "conversations", or "context" and "response"')
 
 
+def to_fields(record: Dialogue | Exchange) -> dict[str, object]:
+    """The fields of a record in causerie's own shape, from which `to_record` reads it again."""
+    dialogue = record if isinstance(record, Dialogue) else record.dialogue
+    others = {
+        "rating": dialogue.rating,
+        "date": dialogue.date,
+        "system": dialogue.system,
+        "background": list(dialogue.background),
+        "metadata": dict(dialogue.metadata),
+    }
+    known = {name: value for name, value in others.items() if value not in (None, [], {})}
+    if isinstance(record, Dialogue):
+        return {"id": dialogue.id, "turns": [_turn_fields(t) for t in dialogue.turns], **known}
+    return {
+        "id": dialogue.id,
+        "context": [_turn_fields(turn) for turn in record.context],
+        "response": _turn_fields(record.response),
+        **known,
+    }
+
+
+def _turn_fields(turn: Turn) -> dict[str, object]:
+    fields = {
+        "speaker": turn.speaker,
+        "text": turn.text,
+        "role": turn.role,
+        "time": turn.time,
+        "references": list(turn.references),
+        "features": dict(turn.features),
+    }
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
 def turn_of(item: object, index: int | None = None) -> Turn | str | None:
     """Read one turn, as `turns` has them; raises `RecordError`.
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any, TypeAlias
 
 from causerie.errors import CauserieError, RecordError
-from causerie.io.jsontext import decode
+from causerie.io.delimited import split_rows
 from causerie.io.records import FIELDS
 from causerie.io.sources import MAX_RECORD, Raw, Source, too_long
 
 Columns: TypeAlias = Mapping[str, str]
 """Field to column: what a table calls the context, the response and so on."""
 
-_LINE_OVERHEAD = 128  # what Python needs to hold a line: short ones would add up unseen
 _ROWS = 128
-_LOOK_AHEAD = 64
-"""Lines after a bad row that are looked at to see whether they belong to it."""
-_SOON = 8
 
 
 def parse_columns(given: str) -> dict[str, str]:
@@ -187,9 +179,7 @@ def _short(error: Exception) -> str:
 
 
 def _delimited(source: Source, columns: Columns, delimiter: str) -> Iterator[Raw]:
-    # The limit belongs to the whole process, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
-    rows = _split(source, delimiter)
+    rows = split_rows(source, delimiter)
     _, header = next(rows, (0, None))
     if header is None:
         return
@@ -206,135 +196,3 @@ def _filled(row: dict[str, object]) -> dict[str, object]:
     with suppress(KeyError, ValueError):  # no such column, or no number in it
         fields["rating"] = float(str(fields["rating"]))
     return fields
-
-
-def _split(source: Source, delimiter: str) -> Iterator[tuple[int, list[str] | RecordError]]:
-    """Rows with the line they start on; those after the first have as many columns, or are bad.
-
-    A row that breaks the rules costs only its first line, unless the lines after it show that they
-    belong to it, too: then these are no rows of their own.
-    """
-    pulled = _PulledLines(source)
-    reader = csv.reader(pulled, delimiter=delimiter, strict=True)
-    width = 0
-    while True:
-        pulled.start_row()
-        bad: RecordError | None = None
-        row: list[str] = []
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except (csv.Error, RecordError) as error:
-            bad = RecordError(f"not a valid row: {error}")
-            pulled.push_back()
-        first = pulled.first
-        if bad is None and len(row) <= 1 and not "".join(row).strip():
-            continue  # a blank line
-        if bad is None and width and len(row) != width:
-            bad = RecordError(f"has {len(row)} columns where the header has {width}")
-        if bad is None:
-            width = width or len(row)
-            yield first, pulled.bad_encoding() or row
-            continue
-        rest = _lines_of_it(pulled.peek(_LOOK_AHEAD), delimiter, width, quoted=not row)
-        if rest:
-            bad = RecordError(f"{bad}; with it go {rest} lines after it that seem to be its own")
-            pulled.skip(rest)
-        yield first, bad
-
-
-def _lines_of_it(lines: list[str], delimiter: str, width: int, *, quoted: bool) -> int:
-    """How many of the lines after a bad row seem to be the rest of it.
-
-    Where a quotation mark closes that nobody has opened, it was opened before: what is in between
-    is one cell. After a row whose own marks are wrong (`quoted`) any stray mark says so, and a
-    wrong number of columns soon after it.
-    """
-    closes = re.compile(rf'[^{delimiter}"\s]"(?:{delimiter}|\s*$)', re.MULTILINE)
-    sound = re.compile(rf'(?:"(?:[^"]|"")*"|[^"{delimiter}\n]*)(?:{delimiter}|\r?\n|\Z)')
-    taken = rest = 0
-    reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)
-    broken = False
-    while taken < len(lines) and not broken:
-        row: list[str] = []
-        start = taken
-        try:
-            row = next(reader)
-            taken = reader.line_num
-        except csv.Error:
-            taken, broken = len(lines), True
-        text = "".join(lines[start:taken])
-        at = 0
-        while at < len(text) and (cell := sound.match(text, at)):
-            at = cell.end()
-        stray = at < len(text) and text[at] != '"'  # in a cell that no mark has opened
-        ends = closes.match(text, text.find('"', at) - 1) if stray else None
-        # Where no mark was wrong before, a whole row may as well speak of 40" screens.
-        if ends and (quoted or len(row) != width):
-            return start + text.count("\n", 0, ends.start()) + 1
-        if not broken and quoted and (stray or (row and len(row) != width and taken <= _SOON)):
-            rest = taken
-    return rest
-
-
-class _PulledLines:
-    """The lines of a file, as an iterator that remembers those of the current row."""
-
-    def __init__(self, source: Source) -> None:
-        self._lines = source.lines()
-        self._waiting: deque[tuple[int, bytes | RecordError]] = deque()
-        self._row: list[tuple[int, bytes | RecordError]] = []
-        self._size = 0
-
-    def start_row(self) -> None:
-        self._row.clear()
-        self._size = 0
-
-    @property
-    def first(self) -> int:
-        return self._row[0][0]
-
-    def __iter__(self) -> _PulledLines:
-        return self
-
-    def __next__(self) -> str:
-        number, line = self._waiting.popleft() if self._waiting else next(self._lines)
-        self._row.append((number, line))
-        if isinstance(line, RecordError):
-            raise line
-        self._size += len(line) + _LINE_OVERHEAD
-        if self._size > MAX_RECORD:
-            raise too_long()
-        return line.decode(errors="replace")
-
-    def bad_encoding(self) -> RecordError | None:
-        """Why the row is not UTF-8, if it is not; its lines are known to belong together."""
-        try:
-            for _, line in self._row:
-                if isinstance(line, bytes):
-                    decode(line)
-        except RecordError as bad:
-            return bad
-        return None
-
-    def push_back(self) -> None:
-        """Give back every line of the row but the first."""
-        self._waiting.extendleft(reversed(self._row[1:]))
-
-    def peek(self, count: int) -> list[str]:
-        """The next lines, which stay to be read; fewer if they are too long to be one row."""
-        while len(self._waiting) < count and (pulled := next(self._lines, None)) is not None:
-            self._waiting.append(pulled)
-        texts, size = [], 0
-        for _, line in islice(self._waiting, count):
-            size += len(line) if isinstance(line, bytes) else MAX_RECORD
-            if isinstance(line, RecordError) or size > MAX_RECORD:
-                break
-            texts.append(line.decode(errors="replace"))
-        return texts
-
-    def skip(self, count: int) -> None:
-        """Pass over lines that were looked at."""
-        for _ in range(count):
-            self._waiting.popleft()

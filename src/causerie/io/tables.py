@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from causerie.errors import CauserieError
 from causerie.io.atomic import atomic_write
+from causerie.io.delimited import rows_of
 from causerie.io.jsontext import plain
-from causerie.io.sources import MAX_RECORD
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,6 +40,9 @@ KEYS: Mapping[str, type] = {
 }
 """The columns that say what a row is about."""
 
+ABOUT = "causerie"
+"""What Parquet files call that which is said about the table."""
+
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SUFFIXES = (".jsonl", *_DELIMITERS, ".parquet")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -51,17 +54,19 @@ def write_table(
     columns: Sequence[str],
     path: Path,
     types: Mapping[str, type] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> None:
     """Write rows as .jsonl, .csv, .tsv (each also .gz) or .parquet, by the suffix of `path`.
 
-    A column that a row lacks is null, and so is a number that is not finite.
+    A column that a row lacks is null, and so is a number that is not finite. A Parquet file also
+    holds what is said `about` the table; the others have no place for it.
     """
     suffix, zipped = _format(path)
     kinds = _kinds(columns, types)
     values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
     with atomic_write(path) as file:
         if suffix == ".parquet":
-            _write_parquet(values, kinds, file)
+            _write_parquet(values, kinds, file, about or {})
             return
         # No name and time in the gzip header: the same rows give the same bytes.
         outer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
@@ -96,6 +101,14 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Iterator[
         raise CauserieError(
             f"{path} is not a table that causerie wrote ({why}): write it again"
         ) from error
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What a Parquet file says about its table; nothing where it says nothing."""
+    import pyarrow.parquet as pq
+
+    found = (pq.read_schema(path).metadata or {}).get(ABOUT.encode(), b"{}")
+    return _row(found.decode())
 
 
 def check_table_path(path: Path) -> None:
@@ -162,9 +175,7 @@ def _cell(value: Any, kind: type) -> Any:
 def _read_delimited(
     text: TextIO, types: Mapping[str, type] | None, delimiter: str
 ) -> Iterator[dict[str, object]]:
-    # The limit belongs to the whole process, so it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD))
-    rows = csv.reader(text, delimiter=delimiter, strict=True)
+    rows = rows_of(csv.reader(text, delimiter=delimiter, strict=True))
     kinds = _kinds([_armed(name) for name in next(rows, [])], types)
     for row in rows:
         yield {
@@ -207,12 +218,18 @@ def _arrow(rows: Sequence[Sequence[Any]], kinds: Mapping[str, type]) -> pyarrow.
     return pa.table(columns)
 
 
-def _write_parquet(rows: Iterator[list[Any]], kinds: Mapping[str, type], file: BinaryIO) -> None:
+def _write_parquet(
+    rows: Iterator[list[Any]],
+    kinds: Mapping[str, type],
+    file: BinaryIO,
+    about: Mapping[str, object],
+) -> None:
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(file, _arrow([], kinds).schema) as writer:
+    schema = _arrow([], kinds).schema.with_metadata({ABOUT: _json(plain(about, "about"))})
+    with pq.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _ROWS)):
-            writer.write_table(_arrow(batch, kinds))
+            writer.write_table(_arrow(batch, kinds).replace_schema_metadata(schema.metadata))
 
 
 def _read_parquet(path: Path, types: Mapping[str, type] | None) -> Iterator[dict[str, object]]:

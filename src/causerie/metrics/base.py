@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -44,6 +44,8 @@ class Column:
     calibrated: bool = False
     """Whether it comes with a percentile among human responses."""
     unit: str = ""
+    limit: float | None = None
+    """Of a probability that something is found: from where on it counts as found."""
 
     @property
     def sign(self) -> int:
@@ -122,6 +124,17 @@ class Metric:
 
     def __post_init__(self) -> None:
         check_types(self)
+
+    def for_research(self) -> Metric:
+        """Itself as trained on the data of its paper, for research only, where there is such."""
+        return self
+
+    def unseen(self, judged: Collection[str]) -> Metric:
+        """Itself as it is when it has learned nothing from a judged set: a bench asks this one.
+
+        `judged` are names of the set and of the family of sets that it belongs to.
+        """
+        return self
 
     def columns(self, level: Level) -> tuple[Column, ...]:
         """What it measures at that level: one column or several."""

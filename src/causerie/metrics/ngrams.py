@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from causerie.metrics.base import Column, Level, Score, Scores
 from causerie.metrics.reference import Comparison, ReferenceMetric
 from causerie.options import option
 from causerie.text import words
+from causerie.text.tagging import Kind, lemma
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
+    from causerie.models import Store
 
 # Time and memory of these metrics grow with the product of the two lengths.
 LONGEST = 20_000
@@ -36,7 +39,7 @@ class NgramMetric(ReferenceMetric):
         return f"{super().signature(engines)},{self.package} {version(self.package)}"
 
     @abstractmethod
-    def compare_one(self, response: str, references: list[str]) -> Score: ...
+    def compare_one(self, response: str, references: list[str], engines: Engines) -> Score: ...
 
     def compare(self, comparisons: Sequence[Comparison], engines: Engines) -> list[Scores]:
         too_long = Score.unscored(f"a text has more than {LONGEST:,} characters")
@@ -44,7 +47,7 @@ class NgramMetric(ReferenceMetric):
             (
                 too_long
                 if max(map(len, c.texts)) > LONGEST
-                else self.compare_one(c.response, list(c.references)),
+                else self.compare_one(c.response, list(c.references), engines),
             )
             for c in comparisons
         ]
@@ -59,7 +62,7 @@ class Bleu(NgramMetric):
     summary = "BLEU against the references, 0 to 100 (sacrebleu; sentence level)"
     most = 100.0
 
-    def compare_one(self, response: str, references: list[str]) -> Score:
+    def compare_one(self, response: str, references: list[str], engines: Engines) -> Score:
         return Score.of(_bleu(self.order).sentence_score(response, references).score)
 
 
@@ -76,7 +79,7 @@ class Rouge(NgramMetric):
     package = "rouge-score"
     summary = "ROUGE-L F of the best reference, 0 to 1 (rouge-score)"
 
-    def compare_one(self, response: str, references: list[str]) -> Score:
+    def compare_one(self, response: str, references: list[str], engines: Engines) -> Score:
         if not words(response):
             return Score.unscored("no words in the response")
         return Score.of(_rouge().score_multi(references, response)["rougeL"].fmeasure)
@@ -100,22 +103,29 @@ class RougeWords:
 class Meteor(NgramMetric):
     name = "meteor"
     package = "nltk"
-    summary = "METEOR of the best reference, 0 to 1 (NLTK; needs its WordNet)"
+    summary = "METEOR of the best reference, 0 to 1 (NLTK; needs a WordNet)"
 
-    def compare_one(self, response: str, references: list[str]) -> Score:
-        if not _has_wordnet():
-            return Score.unscored(
-                "WordNet is not installed: run python -m nltk.downloader wordnet omw-1.4"
-            )
+    def signature(self, engines: Engines) -> str:
+        wordnet = "" if _has_nltks() else f",{WORDNET}"
+        return f"{super().signature(engines)}{wordnet}"
+
+    def compare_one(self, response: str, references: list[str], engines: Engines) -> Score:
+        if not (_has_nltks() or engines.store.has(WORDNET)):
+            return Score.unscored(f"WordNet is not here: run causerie models pull {WORDNET}")
         if not words(response):
             return Score.unscored("no words in the response")
         from nltk.translate.meteor_score import meteor_score
 
-        return Score.of(meteor_score([words(r) for r in references], words(response)))
+        own: dict[str, Any] = {} if _has_nltks() else {"wordnet": _stored(engines.store)}
+        return Score.of(meteor_score([words(r) for r in references], words(response), **own))
+
+
+WORDNET = "wordnet-3.1"
+"""In the store of models; what NLTK has (3.0) is taken where it is installed."""
 
 
 @cache
-def _has_wordnet() -> bool:
+def _has_nltks() -> bool:
     from nltk.corpus import wordnet
 
     try:
@@ -123,3 +133,44 @@ def _has_wordnet() -> bool:
     except LookupError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """What METEOR asks of a WordNet: a word stands for a lemma, a group for a synset."""
+
+    groups: Mapping[str, tuple[str, ...]]
+
+    def synsets(self, word: str) -> list[Synset]:
+        """Of the word and of the forms under which a dictionary has it."""
+        forms = dict.fromkeys((word, *(lemma(word, kind) for kind in get_args(Kind))))
+        return [Synset(self.groups[form]) for form in forms if form in self.groups]
+
+
+@dataclass(frozen=True)
+class Synset:
+    words: tuple[str, ...]
+
+    def lemmas(self) -> list[Lemma]:
+        return [Lemma(word) for word in self.words]
+
+
+@dataclass(frozen=True)
+class Lemma:
+    word: str
+
+    def name(self) -> str:
+        """As NLTK has it, whose words of several parts are joined by underscores."""
+        return self.word.replace(" ", "_")
+
+
+def _stored(store: Store) -> Synonyms:
+    (entry,) = store.named(WORDNET)
+    return _read_once(store.path(WORDNET) / entry.weights)
+
+
+@cache
+def _read_once(path: Path) -> Synonyms:
+    from causerie.graph.wordnet import read_synonyms
+
+    return Synonyms(read_synonyms(path))

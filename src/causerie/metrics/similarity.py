@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from causerie.dialogue import Exchange
+    from causerie.engines.encoder import Encoder
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -20,6 +24,15 @@ def cosine(a: Floats, b: Floats) -> float:
     """The cosine of the angle between two vectors; nan if one has no direction."""
     norm = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return float(a @ b) / norm if norm else math.nan
+
+
+def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
+    """The similarity of each response with the two turns before it: what costs no training."""
+    contexts = [(tuple(turn.text for turn in exchange.last(2)),) for exchange in exchanges]
+    responses = [((exchange.response.text,),) for exchange in exchanges]
+    vectors = encoder.encode([*contexts, *responses])
+    pairs = zip(vectors, vectors[len(exchanges) :], strict=False)
+    return np.array([cosine(context, response) for context, response in pairs])
 
 
 def best_cosines(rows: Floats, others: Floats) -> Floats:

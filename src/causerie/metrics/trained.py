@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from causerie.metrics.base import Metric, Score, Scores
-from causerie.models.artifact import Artifact, ArtifactInfo, damaged
+from causerie.models.artifact import Artifact, ArtifactInfo, damaged, research_variant
 from causerie.models.registry import read_registry
 from causerie.options import option
 from causerie.training.trainable import Trainable
@@ -35,6 +35,9 @@ class TrainedMetric(Metric, Trainable):
         None, "name of a shipped artifact, or the folder of one that you trained", file=True
     )
 
+    research: ClassVar[str | None] = None
+    """The artifact that learned from data for research only, as the metric's paper did."""
+
     @property
     def info(self) -> ArtifactInfo:
         """Which artifact it uses, known without reading its weights."""
@@ -52,6 +55,13 @@ class TrainedMetric(Metric, Trainable):
                 raise damaged(f"of {self.name}", error) from error
 
         return engines.shared((type(self), info.sha256, *self._restored_by), restore)
+
+    def for_research(self) -> Metric:
+        """Itself with its research variant, unless it has none or another artifact is asked for."""
+        if self.research is None or self.artifact is not None:
+            return self
+        research_variant(self.research)
+        return replace(self, artifact=self.research)
 
     @property
     def _restored_by(self) -> tuple[Any, ...]:

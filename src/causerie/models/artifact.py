@@ -1,7 +1,8 @@
 """Artifacts: trained metrics on disk, as a folder of JSON, safetensors and a card.
 
 config.json             metric, version, hyper-parameters, backbone with its hash, seed, and the
-                        digest of all that decides scores, so that it can be told without weights
+                        digest of all that decides scores, so that it can be told without weights;
+                        and what each source of its data is licensed under
 network.safetensors     trained weights, float16; without the encoder's where another artifact,
                         which comes with causerie, has the same: config.json names it
 statistics.safetensors  means, covariances, calibration: float32
@@ -16,15 +17,16 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
+from causerie.io.shipped import shipped_folder, shipped_names
 from causerie.io.verified import read_content
+from causerie.licences import Licence, parse_licences
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +46,13 @@ class ArtifactInfo:
     backbone: str
     backbone_sha256: str
     options: Mapping[str, Any]
+    licences: tuple[Licence, ...]
+    """Of the data that it was trained on; none where an earlier version did not write them."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it is known that commercial use is allowed."""
+        return bool(self.licences) and all(one.free for one in self.licences)
 
     @classmethod
     def read(cls, folder: Path, metric: str | None = None) -> ArtifactInfo:
@@ -84,6 +93,7 @@ def _read_info(folder: Path, states: tuple[tuple[int, int] | None, ...]) -> Arti
         config["backbone"]["name"],
         config["backbone"]["sha256"],
         config["options"],
+        tuple(Licence(one["source"], one["terms"]) for one in config.get("licences", ())),
     )
 
 
@@ -103,7 +113,7 @@ class Artifact:
     """What was measured on human exchanges, in float32."""
     card: str
     licence: str
-    """Under which the weights may be used: that of the data they were trained on."""
+    """Under which the weights may be used: that of the data they were trained on, by source."""
     encoder_of: str | None = None
     """A shipped artifact that has the same encoder, so that its weights are not written again."""
     version: str = __version__
@@ -155,7 +165,8 @@ class Artifact:
         temporary.mkdir(parents=True)
         old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
-            config = _json({**self._config(), "sha256": self.sha256})
+            licences = [asdict(one) for one in parse_licences(self.licence)]
+            config = _json({**self._config(), "sha256": self.sha256, "licences": licences})
             (temporary / CONFIG).write_text(config, encoding="utf-8")
             (temporary / CARD).write_text(self.card, encoding="utf-8")
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
@@ -214,18 +225,26 @@ def check_place(folder: Path, *, replace: bool = True) -> None:
 
 
 def shipped(name: str) -> Path | None:
-    """Folder of an artifact that comes with causerie; a path is no name of one."""
-    if name in ("", ".", "..") or Path(name).name != name:
-        return None
-    folder = Path(str(files("causerie").joinpath("artifacts", name)))
-    return folder if (folder / CONFIG).is_file() else None
+    """Folder of an artifact that comes with causerie, or with a package that adds to it."""
+    return shipped_folder("artifacts", name, CONFIG)
 
 
 def shipped_artifacts(metric: str | None = None) -> list[str]:
-    """The names of the artifacts that come with causerie, sorted: all, or those of a metric."""
-    folders = Path(str(files("causerie").joinpath("artifacts"))).iterdir()
-    names = sorted(folder.name for folder in folders if shipped(folder.name))
+    """The names of those artifacts, sorted: all, or those of a metric."""
+    names = shipped_names("artifacts", CONFIG)
     return [name for name in names if metric in (None, metric_of(find_artifact(name)))]
+
+
+def research_variant(name: str) -> Path:
+    """Folder of an artifact that learned from data for research only."""
+    folder = shipped(name)
+    if folder is None:
+        raise CauserieError(
+            f"{name} is not here: what learned from data for research only comes in a package of "
+            "its own, so run `pip install causerie-research` (in the repository: `./research`), or "
+            "leave --research out"
+        )
+    return folder
 
 
 def artifact_folder(name: str) -> Path | None:
@@ -334,6 +353,8 @@ def _whole_config(folder: Path) -> dict[str, Any]:
         texts |= {f"backbone.{key}": config["backbone"][key] for key in ("name", "sha256")}
         if config.get("encoder") is not None:
             texts |= {f"encoder.{key}": config["encoder"][key] for key in ("of", "sha256")}
+        for number, one in enumerate(config.get("licences", ())):
+            texts |= {f"licences.{number}.{key}": one[key] for key in ("source", "terms")}
         for key, text in texts.items():
             if not (isinstance(text, str) and text.isprintable()):
                 raise TypeError(f"{key} is not a text")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from causerie.errors import CauserieError
+from causerie.io.atomic import temporary_folder
 from causerie.io.verified import Content, joint_sha256, read_content, sha256
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _SETTINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 """Of the first kind that a folder has, all count."""
 _ADAPTER = "adapter_config.json"
+_MOST_BESIDE = 256 << 20
+"""Bytes of such files beside the weights: the largest tokenizers have a tenth of it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class ModelFiles:
 
     @classmethod
     def listed(cls, folder: Path) -> ModelFiles:
-        """What counts in a folder that somebody gives, as it is now."""
+        """What counts in a folder that somebody gives, as it is now.
+
+        Other files may lie there, unlike in a folder of the registry: nothing ever opens them.
+        """
         found = (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)
         weights = next((files for files in found if files), None)
         if weights is None:
@@ -57,9 +62,16 @@ class ModelFiles:
                 f"{folder} holds an adapter ({_ADAPTER}) beside a network: "
                 "give a folder in which they are merged, or take the adapter away"
             )
-        beside = sorted(file for file in folder.rglob("*") if file.suffix in _SETTINGS)
-        files = [file for file in (*weights, *beside) if file.is_file()]
+        settings = (file for file in folder.rglob("*") if file.suffix in _SETTINGS)
+        beside = sorted(file for file in settings if file.is_file())
+        files = [*(file for file in weights if file.is_file()), *beside]
         _check_links(folder, files)
+        largest = max(beside, key=_size, default=folder)
+        if sum(map(_size, beside)) > _MOST_BESIDE:
+            raise CauserieError(
+                f"{folder} holds more than {_MOST_BESIDE >> 20} MB beside the weights, most of it "
+                f"in {largest.relative_to(folder)}: give a folder with nothing but the model"
+            )
         return cls(
             folder,
             {file.relative_to(folder).as_posix(): sha256(file) for file in files},
@@ -115,7 +127,7 @@ class ModelFiles:
 
         What is verified is written there and nothing else, so they find nothing else.
         """
-        with tempfile.TemporaryDirectory(prefix="causerie-weights-") as folder:
+        with temporary_folder("causerie-weights") as folder:
             for name in self.sha256:
                 if name.endswith(_SETTINGS):
                     target = Path(folder, name)
@@ -147,6 +159,10 @@ class ModelFiles:
             if shard not in self.weights:
                 raise ValueError(f"its weights should be in {shard}, which is not in its folder")
         return shards
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
 
 
 def shards_of(index: Content) -> list[str]:

@@ -12,7 +12,8 @@ from causerie.errors import CauserieError
 from causerie.io.verified import read_content
 from causerie.models.folder import ModelFiles, shards_of
 from causerie.models.libraries import libraries
-from causerie.models.sources import SILENT_HUB, SourceError, first_line
+from causerie.models.packages import SourceError
+from causerie.models.sources import SILENT_HUB, first_line
 from causerie.progress import announced
 
 _NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", re.ASCII)

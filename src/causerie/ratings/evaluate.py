@@ -3,66 +3,41 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from causerie.errors import CauserieError
 from causerie.progress import Progress, Watch, ignore
+from causerie.ratings.calibration import FALSE_ALARMS, Calibration
 from causerie.ratings.features import MeasuredLog
+from causerie.ratings.fitting import (
+    FitOptions,
+    OutOfFold,
+    Preparation,
+    fitting,
+    folds_of,
+    predict_out_of_fold,
+)
 from causerie.ratings.log import five_class, is_low
-from causerie.ratings.monitor import LIMIT
-from causerie.ratings.predictor import FitOptions, Preparation, fit_models, new_models
+from causerie.ratings.models import SENTINELS
 from causerie.ratings.trend import Trend, trend
 from causerie.stats import auc, pearson_r
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from causerie.ratings.log import RatedDialogue
-
-FOLDED = ("dialogue", "bot", "user")
-"""What folds can be made of: those of bots, or of users, are then unseen."""
-FOLDS = 5
-SEEN = (0.25, 0.5, 0.75)
-"""Shares of a dialogue after which it is asked how it will be rated."""
+AFTER = (1, 2, 4, 8)
+"""Turn pairs after which it is asked how dialogues that go on will be rated."""
+SHARES = (0.25, 0.5, 0.75)
+"""Shares of a dialogue after which it is asked too, though nobody knows them while it runs."""
+ALARMS = (FALSE_ALARMS, 0.1, 0.2)
+"""Budgets of false alarms that are tried."""
 LEAST = 40
 """Dialogues from which on a cross-validation says something."""
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfFoldPredictions:
-    """What one model predicts for every dialogue, by fits that had not seen it: a row each."""
-
-    values: NDArray[np.float64]
-
-    COLUMNS: ClassVar = ("rating", "low", "class", *(f"low at {share:.0%}" for share in SEEN))
-
-    @property
-    def rating(self) -> NDArray[np.float64]:
-        return self.values[:, 0]
-
-    @property
-    def low(self) -> NDArray[np.float64]:
-        return self.values[:, 1]
-
-    @property
-    def five(self) -> NDArray[np.float64]:
-        return self.values[:, 2]
-
-    @property
-    def early(self) -> NDArray[np.float64]:
-        """The probability of a low rating when so much was `SEEN`, a column each."""
-        return self.values[:, 3 : len(self.COLUMNS)]
-
-    @property
-    def outcomes(self) -> NDArray[np.float64]:
-        """The rating under every treatment that the model tells apart."""
-        return self.values[:, len(self.COLUMNS) :]
 
 
 @dataclass(frozen=True)
@@ -79,21 +54,30 @@ class Correlations:
 
 
 @dataclass(frozen=True)
-class Warnings:
-    """How well a low rating is foretold while a dialogue still runs."""
+class Foretold:
+    """How well a low rating is foretold at some moment of dialogues that go on."""
 
-    seen: float
-    """Share of its turn pairs."""
-    auc: float
-    """Area under the ROC curve in a fold, averaged over folds with both low and other ratings."""
+    after: int | float
+    """Turn pairs, or the share of them."""
+    dialogues: int
+    auc: tuple[float, ...]
+    """Area under the ROC curve, in each fold with both low and other ratings."""
     brier: float
     """Mean squared error of the probability."""
-    caught: float
-    """Share of the low-rated dialogues for which there is an alarm."""
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """What alarms were worth, one for each dialogue at most, with limits of other folds."""
+
+    budget: float
+    """Share of false alarms that was allowed."""
     false: float
-    """Share of the others for which there is one."""
+    """Share of the dialogues that were not rated low for which there was one."""
+    caught: float
+    """Share of the low-rated ones."""
     ahead: float
-    """Turn pairs that were still to come where a low rating was foretold, on average."""
+    """Turn pairs that were still to come when a low-rated one had its alarm, on average."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +105,21 @@ class Quality:
     """The effect that a model which tells two treatments apart implies."""
     inverted: Correlations | None
     """Correlations of its predictions with all treatments inverted."""
-    warnings: tuple[Warnings, ...]
-    """One for each share that was `SEEN`."""
+    foretold: tuple[Foretold, ...]
+    """One for each of `AFTER`, then one for each of `SHARES`."""
+    alarms: tuple[Alarms, ...]
+    """One for each of `ALARMS`."""
+
+    @property
+    def early(self) -> tuple[float, ...]:
+        """AUCs while dialogues run, `AFTER` so many pairs, by fold: what models are chosen by.
+
+        At a share of a dialogue, how long it is so far tells how long it will be.
+        """
+        moments = [one.auc for one in self.foretold if isinstance(one.after, int) and one.auc]
+        folds = max(map(len, moments), default=0)
+        whole = [one for one in moments if len(one) == folds]
+        return tuple(float(np.mean(fold)) for fold in zip(*whole, strict=True))
 
 
 @dataclass(frozen=True)
@@ -130,16 +127,36 @@ class Evaluation:
     """All models on one log."""
 
     dialogues: int
+    features: tuple[str, ...]
+    """Groups that models saw."""
     majority_binary: float
     majority_five: float
     treated: float
-    """Share of dialogues in which a signal fired."""
+    """Share of dialogues in which a signal of a treatment fired."""
     models: Mapping[str, Sequence[Quality]]
     """A run per seed."""
     days: int = 0
     """Different dates of dialogues: what L1d rests on."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Models that could not be fitted, and why."""
+    predicted: Mapping[str, OutOfFold] = field(default_factory=dict)
+    """What each model predicted with the first seed."""
+
+    @property
+    def best(self) -> str:
+        """The model, no sentinel, with the highest early AUC, or else correlation."""
+        able = [name for name in self.models if name not in SENTINELS]
+        if not able:
+            raise CauserieError(next(iter(self.failed.values()), "there is no model to choose"))
+
+        def worth(name: str) -> tuple[float, float]:
+            runs = self.models[name]
+            return (
+                _mean([value for run in runs for value in run.early], 0.0),
+                _mean([r or 0.0 for run in runs for r in run.correlations.individual], 0.0),
+            )
+
+        return max(able, key=worth)
 
 
 def evaluate(
@@ -154,9 +171,10 @@ def evaluate(
     """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown."""
     ratings = log.ratings
     preparation = Preparation.of(log, range(len(log.raw)), options.treatments)
-    had = np.array([one.treatment for one in preparation.examples(log)])
+    treated = [one.treatment > 0 for one in preparation.examples(log)]
     found: dict[str, list[Quality]] = {}
     failed: dict[str, str] = {}
+    first: dict[str, OutOfFold] = {}
     for number, name in enumerate(models):
         for seed in range(seeds):
             done = number * seeds + seed
@@ -164,75 +182,46 @@ def evaluate(
             chosen = replace(options, model=name, config=replace(options.config, seed=seed))
             fold = folds_of(log.dialogues, seed, by)
             try:
-                predicted = predict_out_of_fold(log, fold, chosen)
+                predicted = predict_out_of_fold(log, fold, fitting(log, chosen))
             except CauserieError as why:
                 failed[name] = str(why)
                 break
-            found.setdefault(name, []).append(quality_of(predicted, log, had, fold))
+            first.setdefault(name, predicted)
+            found.setdefault(name, []).append(quality_of(predicted, log))
     lows = [is_low(rating) for rating in ratings]
     classes = Counter(map(five_class, ratings))
     return Evaluation(
         len(log.dialogues),
+        (*log.extractor.names, *log.extractor.columns),
         max(sum(lows), len(lows) - sum(lows)) / len(lows),
         max(classes.values()) / len(lows),
-        float((had > 0).mean()),
+        float(np.mean(treated)),
         found,
         len({one.day for one in log.dialogues} - {None}),
         failed,
+        first,
     )
 
 
-def folds_of(
-    dialogues: Sequence[RatedDialogue], seed: int, by: str = "dialogue"
-) -> NDArray[np.int64]:
-    """A fold for each dialogue; all dialogues of a bot, or of a user, are in one if asked."""
-    if by == "dialogue":
-        keys: list[str | None] = [str(index) for index in range(len(dialogues))]
-    else:
-        keys = [one.bot if by == "bot" else one.user for one in dialogues]
-        if None in keys or len(set(keys)) < 2:
-            raise CauserieError(f"folds by {by} need the {by} of every dialogue, and two of them")
-    distinct = sorted({key for key in keys if key is not None})
-    order = random.Random(seed).sample(distinct, len(distinct))
-    count = min(FOLDS, len(distinct))
-    places = {key: place % count for place, key in enumerate(order)}
-    return np.array([places[key or ""] for key in keys], dtype=np.int64)
-
-
-def predict_out_of_fold(
-    log: MeasuredLog, fold: NDArray[np.int64], options: FitOptions
-) -> OutOfFoldPredictions:
-    """Predict each fold by models that were fitted on the others."""
-    parts: dict[int, NDArray[np.float64]] = {}
-    for number in np.unique(fold):
-        inside, out = (np.flatnonzero(rows).tolist() for rows in (fold != number, fold == number))
-        examples = Preparation.of(log, inside, options.treatments).examples(log)
-        models = new_models(options, log.extractor)
-        fit_models(models, [examples[i] for i in inside], options.config.seed)
-        asked = [examples[i] for i in out]
-        predicted = [models[name].predict(asked) for name in ("rating", "low", "class")]
-        begun = [[one.cut(pairs_seen(one.pairs, share)) for one in asked] for share in SEEN]
-        early = [models["low"].predict(some) for some in begun]
-        rows = np.column_stack([*predicted, *early, models["rating"].outcomes(asked)])
-        parts.update(zip(out, rows, strict=True))
-    return OutOfFoldPredictions(np.stack([parts[index] for index in range(len(fold))]))
-
-
-def pairs_seen(pairs: int, share: float) -> int:
-    """How many turn pairs that share of a dialogue is; at least one."""
-    return max(1, int(pairs * share))
-
-
-def quality_of(
-    predicted: OutOfFoldPredictions,
-    log: MeasuredLog,
-    had: NDArray[np.int64],
-    fold: NDArray[np.int64],
-) -> Quality:
-    """Compare predictions with ratings, given the treatment and the fold of each dialogue."""
-    dialogues, ratings = log.dialogues, log.ratings
+def quality_of(predicted: OutOfFold, log: MeasuredLog) -> Quality:
+    """Compare predictions with ratings; what those of a fold mean is learned from the others."""
+    dialogues, ratings, fold = log.dialogues, log.ratings, predicted.fold
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
+    outcomes = np.empty_like(predicted.outcomes)
+    rating, probability, classes = (np.empty(len(fold)) for _ in range(3))
+    running: list[NDArray[np.float64]] = [np.empty(0)] * len(fold)
+    meant: list[Calibration] = []
+    for number in np.unique(fold):
+        inside, out = (np.flatnonzero(rows).tolist() for rows in (fold != number, fold == number))
+        calibration = predicted.calibration(ratings, inside)
+        meant.append(calibration)
+        whole = predicted.whole[out]
+        outcomes[out] = calibration.whole.rating(predicted.outcomes[out])
+        rating[out] = calibration.whole.rating(whole)
+        probability[out], classes[out] = calibration.whole.low(whole), calibration.whole.five(whole)
+        for row in out:
+            running[row] = calibration.running.low(predicted.running[row])
 
     def correlations(values: NDArray[np.float64]) -> Correlations:
         individual: list[float | None] = []
@@ -248,20 +237,19 @@ def quality_of(
         return Correlations(tuple(individual), tuple(daily), tuple(weekly))
 
     heads, inverted = None, None
-    if predicted.outcomes.shape[1] == 2:
-        heads = heads_effect(predicted.outcomes, had, ratings)
-        without, under = predicted.outcomes.T
-        inverted = correlations(np.where(had > 0, without, under))
+    if outcomes.shape[1] == 2:
+        heads = heads_effect(outcomes, predicted.treatments, ratings)
+        without, under = outcomes.T
+        inverted = correlations(np.where(predicted.treatments > 0, without, under))
+    limits = [meant[place] for place in np.unique(fold, return_inverse=True)[1]]
     return Quality(
-        correlations(predicted.rating),
-        float(((predicted.low > 0.5) == low).mean()),
-        float((predicted.five == five).mean()),
+        correlations(rating),
+        float(((probability > 0.5) == low).mean()),
+        float((classes == five).mean()),
         heads,
         inverted,
-        tuple(
-            _warnings(share, probability, low, fold, [len(one.pairs) for one in dialogues])
-            for share, probability in zip(SEEN, predicted.early.T, strict=True)
-        ),
+        tuple(_foretold(after, running, low, fold) for after in (*AFTER, *SHARES)),
+        tuple(_alarms(budget, running, low, limits) for budget in ALARMS),
     )
 
 
@@ -281,27 +269,49 @@ def heads_effect(
     )
 
 
-def _warnings(
-    share: float,
-    probability: NDArray[np.float64],
+def pairs_seen(pairs: int, share: float) -> int:
+    """How many turn pairs that share of a dialogue is; at least one."""
+    return max(1, int(pairs * share))
+
+
+def _foretold(
+    after: int | float,
+    running: Sequence[NDArray[np.float64]],
     low: NDArray[np.bool_],
     fold: NDArray[np.int64],
-    pairs: Sequence[int],
-) -> Warnings:
-    alarm = probability > LIMIT
-    ahead = np.array([count - pairs_seen(count, share) for count in pairs])
-    within = [fold == number for number in np.unique(fold)]
-    return Warnings(
-        share,
-        _mean([auc(probability[rows], low[rows]) for rows in within if 0 < low[rows].mean() < 1]),
-        float(((probability - low) ** 2).mean()),
-        _mean(alarm[low]),
-        _mean(alarm[~low]),
-        _mean(ahead[alarm & low]),
-    )
+) -> Foretold:
+    """Dialogues that end at the moment are none that go on; a share is of every dialogue."""
+    lengths = np.array([len(one) for one in running])
+    at = np.array([pairs_seen(n, after) if isinstance(after, float) else after for n in lengths])
+    rows = (lengths > at) | isinstance(after, float)
+    probability = np.array([running[row][at[row] - 1] for row in np.flatnonzero(rows).tolist()])
+    some, within = low[rows], fold[rows]
+    areas = [
+        auc(probability[within == number], some[within == number])
+        for number in np.unique(within)
+        if 0 < some[within == number].mean() < 1
+    ]
+    return Foretold(after, int(rows.sum()), tuple(areas), _mean((probability - some) ** 2))
 
 
-def _mean(values: ArrayLike) -> float:
-    """nan of nothing."""
+def _alarms(
+    budget: float,
+    running: Sequence[NDArray[np.float64]],
+    low: NDArray[np.bool_],
+    meant: Sequence[Calibration],
+) -> Alarms:
+    raised = np.zeros(len(running), dtype=bool)
+    ahead = np.zeros(len(running))
+    for row, (values, calibration) in enumerate(zip(running, meant, strict=True)):
+        limits = [calibration.limit(pairs, budget) for pairs in range(1, len(values) + 1)]
+        over = np.flatnonzero(values > limits)
+        if len(over):
+            raised[row], ahead[row] = True, len(values) - 1 - over[0]
+    return Alarms(budget, _mean(raised[~low]), _mean(raised[low]), _mean(ahead[raised & low]))
+
+
+def _mean(values: ArrayLike, nothing: float = math.nan) -> float:
+    """The mean of the finite numbers; `nothing` if there are none."""
     numbers = np.asarray(values, dtype=np.float64)
-    return float(numbers.mean()) if len(numbers) else math.nan
+    numbers = numbers[np.isfinite(numbers)]
+    return float(numbers.mean()) if len(numbers) else nothing

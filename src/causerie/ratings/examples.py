@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from causerie.errors import CauserieError
-from causerie.metrics.odes import CLASSES, SIGNALS, THRESHOLD
+from causerie.metrics.odes import CLASSES, SIGNALS, THRESHOLD, TREATMENTS
 from causerie.ratings.features import COLUMNS, Feature, Floats
+from causerie.ratings.log import is_low
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Masking: TypeAlias = Literal["random", "paper", "none"]
+BEGINNINGS = 3
+"""Beginnings of each dialogue that are learned from."""
 HELD_OUT = 6
 """One example in so many says when to stop."""
 LEAST = 8
@@ -30,15 +33,22 @@ NONE = 0
 """The treatment of a dialogue in which no signal fired."""
 
 
+POSITIVE = ("compliment",)
+NEGATIVE = tuple(name for name in TREATMENTS if name not in POSITIVE)
+"""Signals of trouble that are right often enough to count as treatments."""
+
+
 @dataclass(frozen=True)
 class Treatments:
     """Groups of signals; treatment t is that a signal of group t fired (counted from 1).
 
-    The default is the paper's single group of all signals. With several, a dialogue in which
-    signals of more than one fired has the first of them: name the gravest first.
+    The default is one group of those negative signals that are right often enough with real
+    users; the paper's has all signals, compliments among them. With
+    several, a dialogue in which signals of more than one fired has the first of them: name the
+    gravest first.
     """
 
-    groups: tuple[tuple[str, ...], ...] = (SIGNALS,)
+    groups: tuple[tuple[str, ...], ...] = (NEGATIVE,)
 
     def __post_init__(self) -> None:
         named = [name for group in self.groups for name in group]
@@ -47,6 +57,25 @@ class Treatments:
             raise CauserieError(f"unknown signal {unknown[0]!r}: use {', '.join(SIGNALS)}")
         if len(set(named)) < len(named) or not all(self.groups):
             raise CauserieError("a signal is in one treatment, and every treatment has one")
+
+    @classmethod
+    def parse(cls, text: str) -> Treatments:
+        """Read groups, separated by commas, of signals joined by plus signs.
+
+        `negative` stands for the negative signals of the default that no other group names, `paper`
+        for all signals in one group.
+        """
+        if text.strip() == "paper":
+            return cls((SIGNALS,))
+        groups = [[name.strip() for name in group.split("+")] for group in text.split(",")]
+        named = {name for group in groups for name in group}
+        rest = [name for name in NEGATIVE if name not in named]
+        return cls(
+            tuple(
+                tuple(one for name in group for one in (rest if name == "negative" else [name]))
+                for group in groups
+            )
+        )
 
     @property
     def count(self) -> int:
@@ -127,6 +156,8 @@ class Example:
     """What was said, in order, one per pair: for the model that reads text."""
     rating: float = float("nan")
     """The rating from 1 to 5; nan if unknown."""
+    running: bool = False
+    """Whether more is to come."""
 
     @property
     def treatment(self) -> int:
@@ -146,9 +177,10 @@ class Example:
         return np.concatenate([rows.mean(0), rows[0], penultimate, rows[-1], counts])
 
     def cut(self, pairs: int) -> Example:
-        """Its first pairs, with the same rating; what comes later is masked."""
+        """Its first pairs, with the same rating, as it still runs; what comes later is masked."""
         return replace(
             self,
+            running=True,
             features=self.features[:pairs],
             treatments=self.treatments[:pairs],
             texts=self.texts[:pairs],
@@ -163,27 +195,23 @@ def split(examples: Sequence[Example], seed: int = 0) -> tuple[list[Example], li
     return [one for place, one in enumerate(order, start=1) if place % HELD_OUT], held
 
 
-def masked(examples: Sequence[Example], seed: int = 0) -> list[Example]:
-    """More dialogues to learn low ratings from (3.3.3): prefixes that end with a signal.
+def prefixes(examples: Sequence[Example], masking: Masking, seed: int = 0) -> list[Example]:
+    """Beginnings of dialogues, to learn from how they will be rated (3.3.3).
 
-    The paper cuts the low-rated alone, which teaches that what is short, or ends with a signal,
-    is low. Here dialogues of every rating are cut at their signals, and beside each prefix
-    stands one of the same length of a dialogue drawn at random: prefixes of some kind are as
-    often low as dialogues that begin so. There are at most two for each dialogue given.
+    The paper's are of low-rated dialogues, cut at every signal as if they had ended there, which
+    teaches that what is short, or ends with a signal, is low. Ours are of all dialogues, cut
+    anywhere, and known to go on.
     """
+    if masking == "paper":
+        return [
+            replace(one.cut(place + 1), running=False)
+            for one in examples
+            if is_low(one.rating)
+            for place in np.flatnonzero(one.treatments[:-1] != NONE).tolist()
+        ]
     rng = random.Random(seed)
-    by_length = sorted(examples, key=lambda one: one.pairs)
-    lengths = [one.pairs for one in by_length]
-    signals = [
-        (one, place + 1)
-        for one in examples
-        for place in np.flatnonzero(one.treatments[:-1] != NONE).tolist()
-    ]
-    made: list[Example] = []
-    for one, pairs in rng.sample(signals, min(len(signals), len(examples))):
-        longer = range(bisect_right(lengths, pairs), len(lengths))
-        made += [one.cut(pairs), by_length[rng.choice(longer)].cut(pairs)]
-    return made
+    count = BEGINNINGS if masking == "random" else 0
+    return [one.cut(rng.randint(1, one.pairs)) for one in examples for _ in range(count)]
 
 
 def stratified_batches(

@@ -248,7 +248,6 @@ class Extractor:
             raise CauserieError(f"features {written}: add odes, which treatments need")
         self._odes = [names.index(f"odes.{name}") for name in CLASSES]
         scored = [one for one in groups if isinstance(one, Scored)]
-        self.metrics = {one.alias: one.metric for one in scored}
         sides = dict.fromkeys(one.side for one in scored)
         self.scorers = {
             side: Scorer(
@@ -263,6 +262,8 @@ class Extractor:
             )
             for side in sides
         }
+        plans = [scorer.plan for scorer in self.scorers.values()]
+        self.metrics = {alias: one for plan in plans for alias, one in plan.metrics.items()}
 
     @classmethod
     def of(
@@ -293,7 +294,7 @@ class Extractor:
         settings = replace(self.engines.settings, dtype=Settings().dtype)
         engines = self.engines if settings == self.engines.settings else Engines(settings)
         return "|".join(
-            one.metric.signature(engines) if isinstance(one, Scored) else one.signature
+            self.metrics[one.alias].signature(engines) if isinstance(one, Scored) else one.signature
             for one in self.groups
         )
 

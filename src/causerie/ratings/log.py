@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, Fields, named_value
 from causerie.errors import CauserieError
 from causerie.io import Rejected, read
 from causerie.ratings.pairs import TurnPair, turn_pairs
@@ -45,10 +45,12 @@ class ReadOptions:
     system: str | None = None
     """The speaker who is the system, where neither roles nor names tell."""
     least_pairs: int = LEAST_PAIRS
-    without: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    without: Fields = field(default_factory=dict)
     """Records with these values in these fields are left out, as quality_control=fail."""
     rated: bool = True
     """Whether dialogues without a rating are left out."""
+    field: str = "rating"
+    """Where the rating is, as in `expert_rating`; a dot goes into an object."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +62,14 @@ class RatedLog:
     """Reasons, with how many dialogues each."""
 
 
-def read_log(paths: Sequence[str | Path], options: ReadOptions | None = None) -> RatedLog:
+def read_log(
+    paths: Sequence[str | Path],
+    options: ReadOptions | None = None,
+    skipped: Skipped | None = None,
+) -> RatedLog:
     """Every usable dialogue of some files; `CauserieError` if there is none."""
     options = options or ReadOptions()
-    skipped = Skipped()
+    skipped = Skipped() if skipped is None else skipped
     found = tuple(usable(paths, options, skipped))
     return RatedLog(found, skipped.reasons)
 
@@ -77,6 +83,8 @@ class Skipped:
         self._counts: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._others: set[str] = set()
+        self.bad_records = 0
+        """How many could not even be read."""
 
     def add(self, reason: str) -> None:
         kind = self._VALUE.sub("…", reason)
@@ -102,6 +110,7 @@ def usable(
         for record in read(path):
             if isinstance(record, Rejected):
                 skipped.add(f"bad record: {record.reason}")
+                skipped.bad_records += 1
                 continue
             dialogue = record.dialogue if isinstance(record, Exchange) else record
             try:
@@ -119,16 +128,12 @@ def usable(
 
 def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
     """The dialogue as models want it; raises `CauserieError` with the reason why it cannot be."""
-    known = {**dialogue.metadata, "system": dialogue.system}
-    for name, values in options.without.items():
-        value = str(known.get(name))
-        if value in values:
-            raise CauserieError(f"has {name}={value}")
-    if dialogue.rating is None and options.rated:
-        raise CauserieError("has no rating")
-    rating = (
-        None if dialogue.rating is None else to_scale(dialogue.rating, _scale(dialogue, options))
-    )
+    if value := named_value(dialogue, options.without):
+        raise CauserieError(f"has {value}")
+    given = rating_in(dialogue, options.field)
+    if given is None and options.rated:
+        raise CauserieError(f"has no {options.field}")
+    rating = None if given is None else to_scale(given, _scale(dialogue, options))
     pairs = turn_pairs(dialogue, options.system)
     if not any(pair.user for pair in pairs):
         raise CauserieError("has no turn of the user")
@@ -148,6 +153,20 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
     )
 
 
+def rating_in(dialogue: Dialogue, field: str) -> float | None:
+    """A rating by the name of its field, which may be inside an object; None if there is none."""
+    if field == "rating":
+        return dialogue.rating
+    found: object = dialogue.metadata
+    for name in field.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        raise CauserieError(f"{field} must be a number, not {type(found).__name__}")
+    return float(found)
+
+
 def _user(given: object) -> str | None:
     """The name of a user, which some logs write as a list of one."""
     match given:
@@ -156,6 +175,12 @@ def _user(given: object) -> str | None:
         case str() | int() if str(given).strip():
             return str(given)
     return None
+
+
+def group_of(one: RatedDialogue, field: str) -> str | None:
+    """What dialogues are told apart by: the bot, or another field of the record."""
+    found = one.bot if field == "bot" else one.dialogue.metadata.get(field)
+    return None if found is None else str(found)
 
 
 def day_of(dialogue: Dialogue) -> date | None:

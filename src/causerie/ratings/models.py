@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from causerie.engines import used_threads
 from causerie.engines.tuning import Kind, Tuning
 from causerie.errors import CauserieError
 from causerie.options import option
-from causerie.ratings.examples import Example, check_examples, check_treatments
-from causerie.ratings.log import five_class, is_low
+from causerie.ratings.examples import Example, Masking, check_examples, check_treatments
+from causerie.ratings.log import HIGHEST, LOWEST
 from causerie.ratings.networks import (
     Batch,
     Body,
@@ -28,7 +29,6 @@ from causerie.ratings.networks import (
     Outcomes,
     Recurrent,
     Summarised,
-    Target,
     TextBody,
     factual,
 )
@@ -59,6 +59,11 @@ class ModelConfig(TrainingConfig):
     epochs: float = option(30.0, "passes over the rated dialogues")
     learning_rate: float = option(3e-3, "highest learning rate")
     weight_decay: float = option(0.01, "of AdamW", least=0)
+    masking: Masking = option(
+        "random",
+        "beginnings to learn from too: of all dialogues, cut anywhere (random), of low-rated ones, "
+        "cut at their signals (paper), or none",
+    )
     tuning: Kind = option(
         "frozen", "what the transformer trains of its encoder: frozen (nothing), adapter or full"
     )
@@ -74,14 +79,14 @@ class ModelConfig(TrainingConfig):
 
 
 class RatingModel(ABC):
-    """Predicts one target."""
+    """Predicts ratings; what a prediction means for low ones and classes is `Calibration`'s."""
 
     name: ClassVar[str]
     heads: int = 1
     """Treatments that it tells apart; 1: it ignores them."""
 
-    def __init__(self, target: Target, config: ModelConfig) -> None:
-        self.target, self.config = target, config
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
 
     @abstractmethod
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
@@ -107,79 +112,51 @@ class RatingModel(ABC):
         """Take what an equally built model learned."""
 
 
-class Mean(RatingModel):
-    """The same for every dialogue: mean rating, share of low ones, or commonest class."""
+class Line(RatingModel):
+    """Least squares over a column of ones and columns that say nothing but how long it is."""
 
-    name = "mean"
+    columns: ClassVar[int]
 
-    def __init__(self, target: Target, config: ModelConfig, features: int = 0) -> None:
-        super().__init__(target, config)
-        self._value = math.nan
-
-    def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
-        check_examples(train, held)
-        ratings = [one.rating for one in (*train, *held)]
-        if self.target.name == "rating":
-            self._value = math.fsum(ratings) / len(ratings)
-        elif self.target.name == "low":
-            self._value = sum(map(is_low, ratings)) / len(ratings)
-        else:
-            classes = [five_class(rating) for rating in ratings]
-            self._value = float(max(sorted(set(classes)), key=classes.count))
-
-    def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        return np.full((len(examples), 1), self._value)
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"value": torch.tensor([self._value], dtype=torch.float64)}
-
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        self._value = float(tensors["value"])
-
-
-class Length(RatingModel):
-    """A line over the logarithm of how long the dialogue is, the best there is."""
-
-    name = "length"
-
-    def __init__(self, target: Target, config: ModelConfig, features: int = 0) -> None:
-        super().__init__(target, config)
-        self._line = torch.zeros(2, target.outputs, dtype=torch.float64)
-        """Intercepts and slopes."""
+    def __init__(self, config: ModelConfig, features: int = 0) -> None:
+        super().__init__(config)
+        self._weights = torch.full((self.columns,), math.nan, dtype=torch.float64)
 
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
         check_examples(train, held)
         examples = [*train, *held]
-        lengths = self._lengths(examples)
         ratings = torch.tensor([one.rating for one in examples], dtype=torch.float64)
-        line = torch.zeros_like(self._line, requires_grad=True)
-        optimizer = torch.optim.LBFGS([line], max_iter=500, line_search_fn="strong_wolfe")
-
-        def error() -> Tensor:
-            optimizer.zero_grad()
-            cost = self.target.loss(lengths @ line, ratings)
-            cost.backward()  # type: ignore[no-untyped-call]
-            return cost
-
-        with one_thread():
-            optimizer.step(error)  # type: ignore[no-untyped-call]
-        self._line = line.detach()
+        solved = torch.linalg.lstsq(self._design(examples), ratings[:, None], driver="gelsd")
+        self._weights = solved.solution[:, 0]
 
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        predicted = self.target.prediction(self._lengths(examples) @ self._line)
-        return predicted.unsqueeze(1).numpy()
+        predicted = self._design(examples) @ self._weights
+        return predicted.clamp(LOWEST, HIGHEST).unsqueeze(1).numpy()
 
-    def _lengths(self, examples: Sequence[Example]) -> Tensor:
+    def _design(self, examples: Sequence[Example]) -> Tensor:
         pairs = torch.tensor([one.pairs for one in examples], dtype=torch.float64)
-        return torch.stack([torch.ones_like(pairs), pairs.log1p()], dim=1)
+        return torch.stack([torch.ones_like(pairs), pairs.log1p()], dim=1)[:, : self.columns]
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"line": self._line}
+        return {"line": self._weights}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        if tensors["line"].shape != self._line.shape:
+        if tensors["line"].shape != self._weights.shape:
             raise ValueError("the weights are of another model")
-        self._line = tensors["line"].double()
+        self._weights = tensors["line"].double()
+
+
+class Mean(Line):
+    """The same for every dialogue: the mean rating."""
+
+    name = "mean"
+    columns = 1
+
+
+class Length(Line):
+    """A line over the logarithm of how long the dialogue is, the best there is."""
+
+    name = "length"
+    columns = 2
 
 
 def one_thread() -> AbstractContextManager[None]:
@@ -198,12 +175,12 @@ class Neural(RatingModel):
     device: torch.device = torch.device("cpu")
     """Where the network is: a small one is quickest on the CPU."""
 
-    def __init__(self, target: Target, config: ModelConfig, features: int) -> None:
-        super().__init__(target, config)
+    def __init__(self, config: ModelConfig, features: int) -> None:
+        super().__init__(config)
         self.features = features
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            network = Outcomes(self.body(), self.heads, config.head, target.outputs)
+            network = Outcomes(self.body(), self.heads, config.head)
         self.network = network.to(self.device).eval()
 
     @abstractmethod
@@ -212,8 +189,7 @@ class Neural(RatingModel):
 
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
         check_examples(train, held)
-        ratings = torch.tensor([one.rating for one in train])
-        self.network.start.copy_(self.target.start(ratings))
+        self.network.start.fill_(math.fsum(one.rating for one in train) / len(train))
         self._run(train, held, self.config.learning_rate)
 
     def fine_tune(self, train: Sequence[Example], held: Sequence[Example]) -> None:
@@ -232,17 +208,23 @@ class Neural(RatingModel):
         with tempfile.TemporaryDirectory() as folder, self.threads():
             run_loop(task, loop, Path(folder))
 
+    def batch(self, examples: Sequence[Example]) -> Batch:
+        """Some examples where the network is; it is told which still run if it learned such."""
+        if self.config.masking != "random":
+            examples = [replace(one, running=False) for one in examples]
+        return Batch.of(examples, self.device)
+
     def threads(self) -> AbstractContextManager[None]:
         """Return a context with as many threads as it is fitted with."""
         return one_thread()
 
     def error(self, examples: Sequence[Example]) -> float:
         """What its predictions of rated examples cost on average."""
-        batch = Batch.of(examples, self.device)
+        batch = self.batch(examples)
         self.network.eval()
         with torch.inference_mode():
             _, outcomes = self.network(batch)
-            return float(self.target.loss(factual(outcomes, batch.treatments), batch.ratings))
+            return float(functional.mse_loss(factual(outcomes, batch.treatments), batch.ratings))
 
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
         parts = [np.empty((0, self.heads))]
@@ -250,9 +232,8 @@ class Neural(RatingModel):
         with torch.inference_mode():
             for start in range(0, len(examples), AT_ONCE):
                 some = examples[start : start + AT_ONCE]
-                _, outcomes = self.network(Batch.of(some, self.device))
-                under = [self.target.prediction(outcomes[:, t]) for t in range(self.heads)]
-                parts.append(torch.stack(under, dim=1).double().cpu().numpy())
+                _, outcomes = self.network(self.batch(some))
+                parts.append(outcomes.clamp(LOWEST, HIGHEST).double().cpu().numpy())
         return np.concatenate(parts)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -284,11 +265,9 @@ class CfLstm(Lstm):
 
     name = "cf-lstm"
 
-    def __init__(
-        self, target: Target, config: ModelConfig, features: int, treatments: int = 2
-    ) -> None:
+    def __init__(self, config: ModelConfig, features: int, treatments: int = 2) -> None:
         self.heads = treatments
-        super().__init__(target, config, features)
+        super().__init__(config, features)
 
     def transferred(
         self, treatments: int, train: Sequence[Example], held: Sequence[Example]
@@ -297,7 +276,7 @@ class CfLstm(Lstm):
         if treatments <= self.heads:
             raise CauserieError(f"this model has {self.heads} treatments already")
         check_examples(train, held)
-        larger = CfLstm(self.target, self.config, self.features, treatments)
+        larger = CfLstm(self.config, self.features, treatments)
         larger.network.load_state_dict(self.network.state_dict(), strict=False)
         new = tuple(f"heads.{t}." for t in range(self.heads, treatments))
         for name, parameter in larger.network.named_parameters():
@@ -317,13 +296,11 @@ class Transformer(Neural):
 
     name = "transformer"
 
-    def __init__(
-        self, target: Target, config: ModelConfig, features: int, engines: Engines
-    ) -> None:
+    def __init__(self, config: ModelConfig, features: int, engines: Engines) -> None:
         frozen = config.tuning == "frozen"
         self._encoder = engines.encoder if frozen else engines.new_encoder()
         self.device = self._encoder.device
-        super().__init__(target, config, features)
+        super().__init__(config, features)
 
     def body(self) -> Body:
         encoder, config = self._encoder, self.config
@@ -338,15 +315,16 @@ class Transformer(Neural):
         return nullcontext()
 
 
-_PLAIN: dict[str, Callable[[Target, ModelConfig, int], RatingModel]] = {
+_PLAIN: dict[str, Callable[[ModelConfig, int], RatingModel]] = {
     one.name: one for one in (Mean, Length, Mlp, Lstm)
 }
 MODELS = (Mean.name, Length.name, Transformer.name, Mlp.name, Lstm.name, CfLstm.name)
+SENTINELS = (Mean.name, Length.name)
+"""What does not beat them has learned nothing."""
 
 
 def build(
     name: str,
-    target: Target,
     config: ModelConfig,
     *,
     features: int,
@@ -355,11 +333,11 @@ def build(
 ) -> RatingModel:
     """A model of that name, not fitted yet."""
     if name == CfLstm.name:
-        return CfLstm(target, config, features, treatments)
+        return CfLstm(config, features, treatments)
     if name == Transformer.name:
         if engines is None:
             raise CauserieError("the transformer reads with an encoder: give engines")
-        return Transformer(target, config, features, engines)
+        return Transformer(config, features, engines)
     if name not in _PLAIN:
         raise CauserieError(f"unknown model {name!r}: use {', '.join(MODELS)}")
-    return _PLAIN[name](target, config, features)
+    return _PLAIN[name](config, features)

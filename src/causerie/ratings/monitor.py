@@ -1,21 +1,23 @@
-"""Ratings while a conversation still runs."""
+"""Ratings while conversations still run: one alarm each at most, within a budget of false ones."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
 from causerie.dialogue import Dialogue, Turn
-from causerie.errors import CauserieError
+from causerie.ratings.calibration import FALSE_ALARMS, check_budget
 from causerie.ratings.examples import signals_in
 from causerie.ratings.features import Floats
 from causerie.ratings.pairs import TurnPair, turn_pairs
 from causerie.ratings.predictor import RatingPredictor
 
-LIMIT = 0.5
-"""A probability of a low rating above it is an alarm."""
+MOST = 10_000
+"""Conversations that are followed at once; who was silent longest is forgotten first."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,13 @@ class Reading:
     turn: int
     """0-based number of the turn."""
     rating: float
-    """What the conversation would be rated if it ended here."""
+    """What the conversation will be rated."""
     low: float
-    """Probability that the final rating is low."""
+    """Probability that the rating will be low."""
     signals: tuple[str, ...]
     """That this turn fired."""
     alarm: bool
+    """Whether this is the moment of its one alarm, if it has one."""
     seconds: float
     """How long it took to measure the new turn and to predict."""
     feature_seconds: float
@@ -40,13 +43,18 @@ class RatingMonitor:
     """Give it every turn as it comes; it measures only what is new."""
 
     def __init__(
-        self, predictor: RatingPredictor, system: str | None = None, limit: float = LIMIT
+        self,
+        predictor: RatingPredictor,
+        system: str | None = None,
+        false_alarms: float = FALSE_ALARMS,
     ) -> None:
-        """`system` names the speaker who is the system, where neither roles nor names tell."""
-        if not 0 < limit < 1:
-            raise CauserieError(f"the limit is a probability between 0 and 1, not {limit:g}")
-        self._predictor, self._system, self._limit = predictor, system, limit
-        self._turns: list[Turn] = []
+        """`system` names the speaker who is the system, where neither roles nor names tell.
+
+        Of conversations that will not be rated low, a share of `false_alarms` may have one.
+        """
+        self._predictor, self._system = predictor, system
+        self._budget, self._alarmed = check_budget(false_alarms), False
+        self.turns: list[Turn] = []
         width = len(predictor.preparation.extractor.features)
         self._complete: Floats = np.empty((0, width), dtype=np.float32)
         """Features of the pairs that are complete."""
@@ -54,27 +62,75 @@ class RatingMonitor:
     def update(self, turn: Turn) -> Reading:
         """The reading after this turn."""
         start = perf_counter()
-        said = (*self._turns, turn)
+        said = (*self.turns, turn)
         pairs = turn_pairs(Dialogue("now", said), self._system)
-        self._turns.append(turn)
+        self.turns.append(turn)
         (new,) = self._predictor.preparation.extractor([pairs[len(self._complete) :]])
         rows = np.concatenate([self._complete, new])
         measured = perf_counter()
-        (prediction,) = self._predictor.predict_raw([pairs], [rows])
+        (prediction,) = self._predictor.predict_raw([pairs], [rows], running=True)
         # All pairs but the last can no longer change; the last may still grow.
         self._complete = rows[:-1]
+        alarm = self._is_alarm(pairs, prediction.low)
+        self._alarmed |= alarm
         end = perf_counter()
         return Reading(
-            len(self._turns) - 1,
+            len(self.turns) - 1,
             prediction.rating,
             prediction.low,
             self._signals(pairs[-1], rows[-1:]),
-            prediction.low > self._limit,
+            alarm,
             end - start,
             measured - start,
         )
+
+    def _is_alarm(self, pairs: Sequence[TurnPair], low: float) -> bool:
+        """Limits are learned where the system has answered: nothing is decided before that."""
+        if self._alarmed or pairs[-1].response is None:
+            return False
+        return low > self._predictor.calibration.limit(len(pairs), self._budget)
 
     def _signals(self, pair: TurnPair, row: Floats) -> tuple[str, ...]:
         if pair.response is not None:  # the user's part was told when it came
             return ()
         return signals_in(self._predictor.preparation.extractor.signals(row))
+
+
+class Switchboard:
+    """Monitors of many conversations, by name."""
+
+    def __init__(
+        self,
+        predictor: RatingPredictor,
+        system: str | None = None,
+        false_alarms: float = FALSE_ALARMS,
+        most: int = MOST,
+    ) -> None:
+        self._predictor, self._system, self._most = predictor, system, most
+        self._budget = check_budget(false_alarms)
+        self._monitors: OrderedDict[str, RatingMonitor] = OrderedDict()
+
+    def next(self, name: str, turn: Turn) -> Reading:
+        """The reading after the next turn of a conversation."""
+        return self._monitor(name).update(turn)
+
+    def so_far(self, name: str, turns: Sequence[Turn]) -> list[Reading]:
+        """The readings of all turns that are new, given all there are; others begin it anew."""
+        known = [(turn.speaker, turn.text) for turn in self._monitor(name).turns]
+        if known != [(turn.speaker, turn.text) for turn in turns[: len(known)]]:
+            self.end(name)
+            known = []
+        return [self.next(name, turn) for turn in turns[len(known) :]]
+
+    def end(self, name: str) -> None:
+        """Forget a conversation."""
+        self._monitors.pop(name, None)
+
+    def _monitor(self, name: str) -> RatingMonitor:
+        if name not in self._monitors:
+            monitor = RatingMonitor(self._predictor, self._system, self._budget)
+            self._monitors[name] = monitor
+            if len(self._monitors) > self._most:
+                self._monitors.popitem(last=False)
+        self._monitors.move_to_end(name)
+        return self._monitors[name]

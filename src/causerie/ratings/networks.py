@@ -1,16 +1,12 @@
-"""The networks: bodies that turn dialogues into vectors, heads that rate them, and how they learn.
-
-A target is a rating, whether it is low, or one of five classes.
-"""
+"""The networks: bodies that turn dialogues into vectors, heads that rate them, how they learn."""
 
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,9 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from causerie.errors import CauserieError
 from causerie.ratings.examples import Example, stratified_batches
-from causerie.ratings.log import HIGHEST, LOW, LOWEST
 from causerie.training.corpus import EpochBatches
 from causerie.training.encoders import Vectors
 from causerie.training.loop import Task
@@ -30,88 +24,6 @@ if TYPE_CHECKING:
 
 ENCODER_RATE = 0.01
 """Learning rate of the encoder where it is tuned, as a share of the others'."""
-
-
-class Target(ABC):
-    """What a network's outputs predict, and what a wrong prediction costs."""
-
-    name: ClassVar[str]
-    outputs: ClassVar[int]
-
-    @abstractmethod
-    def start(self, ratings: Tensor) -> Tensor:
-        """The outputs that say what is so on average, where a network starts from."""
-
-    @abstractmethod
-    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        """Mean over the rows."""
-
-    @abstractmethod
-    def prediction(self, outputs: Tensor) -> Tensor:
-        """One number per row."""
-
-
-class Regression(Target):
-    """The rating itself, by mean squared error."""
-
-    name = "rating"
-    outputs = 1
-
-    def start(self, ratings: Tensor) -> Tensor:
-        return ratings.mean().unsqueeze(0)
-
-    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        return functional.mse_loss(outputs[:, 0], ratings)
-
-    def prediction(self, outputs: Tensor) -> Tensor:
-        return outputs[:, 0].clamp(LOWEST, HIGHEST)
-
-
-class Binary(Target):
-    """The probability that the rating is low."""
-
-    name = "low"
-    outputs = 1
-
-    def start(self, ratings: Tensor) -> Tensor:
-        low = int((ratings < LOW).sum())
-        return torch.tensor([(low + 0.5) / (len(ratings) + 1)]).logit()
-
-    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        low = (ratings < LOW).to(outputs.dtype)
-        return functional.binary_cross_entropy_with_logits(outputs[:, 0], low)
-
-    def prediction(self, outputs: Tensor) -> Tensor:
-        return torch.sigmoid(outputs[:, 0])
-
-
-class FiveClass(Target):
-    """The likeliest class, 1 to 5."""
-
-    name = "class"
-    outputs = 5
-
-    def start(self, ratings: Tensor) -> Tensor:
-        counts = self._classes(ratings).bincount(minlength=self.outputs) + 0.5
-        return (counts / counts.sum()).log()
-
-    def loss(self, outputs: Tensor, ratings: Tensor) -> Tensor:
-        return functional.cross_entropy(outputs, self._classes(ratings))
-
-    def prediction(self, outputs: Tensor) -> Tensor:
-        return (outputs.argmax(1) + 1).to(outputs.dtype)
-
-    def _classes(self, ratings: Tensor) -> Tensor:
-        return (ratings + 0.5).floor().clamp(LOWEST, HIGHEST).long() - 1
-
-
-TARGETS: dict[str, Target] = {one.name: one for one in (Regression(), Binary(), FiveClass())}
-
-
-def target(name: str) -> Target:
-    if name not in TARGETS:
-        raise CauserieError(f"unknown target {name!r}: use {', '.join(TARGETS)}")
-    return TARGETS[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +37,8 @@ class Batch:
     summaries: Tensor
     treatments: Tensor
     ratings: Tensor
+    running: Tensor
+    """(rows, 1): 1 where more is to come, 0 where the dialogue is over."""
     texts: tuple[tuple[str, ...], ...]
 
     @classmethod
@@ -136,6 +50,7 @@ class Batch:
             torch.from_numpy(np.stack([one.summary for one in examples])).to(device),
             torch.tensor([one.treatment for one in examples], device=device),
             torch.tensor([one.rating for one in examples], dtype=torch.float32, device=device),
+            torch.tensor([[float(one.running)] for one in examples], device=device),
             tuple(one.texts for one in examples),
         )
 
@@ -205,26 +120,31 @@ class TextBody(Body):
 
 
 class Outcomes(nn.Module):
-    """A body with one head per treatment; a model without treatments has one head."""
+    """A body with one head per treatment; a model without treatments has one head.
+
+    Heads also see whether the dialogue still runs: where short dialogues are rated lower, the
+    beginning of a long one must not be taken for one of those.
+    """
 
     start: Tensor
-    """What heads add to: set to what is so on average, so that a network learns differences."""
+    """What heads add to: set to the average rating, so that a network learns differences."""
 
-    def __init__(self, body: Body, heads: int, width: int, outputs: int) -> None:
+    def __init__(self, body: Body, heads: int, width: int) -> None:
         super().__init__()
         self.body = body
-        self.register_buffer("start", torch.zeros(outputs))
-        self.heads = nn.ModuleList(head(body.width, width, outputs) for _ in range(heads))
+        self.register_buffer("start", torch.zeros(()))
+        self.heads = nn.ModuleList(head(body.width + 1, width) for _ in range(heads))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Representations Φ, and outcomes under every treatment: (rows, heads, outputs)."""
+        """Representations Φ, and ratings under every treatment: (rows, heads)."""
         phi: Tensor = self.body(batch)
-        return phi, self.start + torch.stack([one(phi) for one in self.heads], dim=1)
+        seen = torch.cat([phi, batch.running.to(phi)], dim=1)
+        return phi, self.start + torch.cat([one(seen) for one in self.heads], dim=1)
 
 
-def head(inputs: int, width: int, outputs: int) -> nn.Module:
+def head(inputs: int, width: int) -> nn.Module:
     """An MLP regressor h_t."""
-    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, outputs))
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, 1))
 
 
 def factual(outcomes: Tensor, treatments: Tensor) -> Tensor:
@@ -234,14 +154,14 @@ def factual(outcomes: Tensor, treatments: Tensor) -> Tensor:
     return outcomes[torch.arange(len(outcomes), device=outcomes.device), treatments]
 
 
-def loss(phi: Tensor, outcomes: Tensor, batch: Batch, target: Target, weight: float) -> Tensor:
+def loss(phi: Tensor, outcomes: Tensor, batch: Batch, weight: float) -> Tensor:
     """Eq. 5: the error under every treatment, and how far apart their representations are."""
     if outcomes.shape[1] == 1:
-        return target.loss(outcomes[:, 0], batch.ratings)
+        return functional.mse_loss(outcomes[:, 0], batch.ratings)
     present = [batch.treatments == t for t in range(outcomes.shape[1])]
     groups = [(t, rows) for t, rows in enumerate(present) if bool(rows.any())]
     total = torch.stack(
-        [target.loss(outcomes[rows, t], batch.ratings[rows]) for t, rows in groups]
+        [functional.mse_loss(outcomes[rows, t], batch.ratings[rows]) for t, rows in groups]
     ).sum()
     if weight:
         for (_, a), (_, b) in combinations(groups, 2):
@@ -279,12 +199,12 @@ class Fitting(Task):
 
     def batch(self, index: int) -> Batch:
         (examples,) = self.batches[index]
-        return Batch.of(examples, self.model.device)
+        return self.model.batch(examples)
 
     def loss(self, batch: Batch) -> Tensor:
         phi, outcomes = self.module(batch)
         config = self.model.config
-        return loss(phi, outcomes, batch, self.model.target, config.wasserstein)
+        return loss(phi, outcomes, batch, config.wasserstein)
 
     def validate(self) -> dict[str, float]:
         return {"minus error": -self.model.error(self._held)}

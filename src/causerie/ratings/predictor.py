@@ -1,10 +1,10 @@
-"""A fitted predictor of ratings: features, their statistics, treatments, a model per target."""
+"""A fitted predictor of ratings: features, statistics, treatments, a model, its calibration."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,20 @@ import torch
 
 from causerie.errors import CauserieError
 from causerie.models.artifact import Artifact, damaged, load_artifact
-from causerie.ratings.examples import (
-    Example,
-    Standardizer,
-    Treatments,
-    masked,
-    signals_in,
-    split,
-)
+from causerie.ratings.calibration import Calibration
+from causerie.ratings.examples import Standardizer, Treatments, signals_in, split
 from causerie.ratings.features import Extractor, Floats, MeasuredLog
-from causerie.ratings.models import AT_ONCE, CfLstm, ModelConfig, Neural, RatingModel, build
-from causerie.ratings.networks import TARGETS
+from causerie.ratings.fitting import (
+    FitOptions,
+    OutOfFold,
+    Preparation,
+    fitting,
+    folds_of,
+    new_model,
+    predict_out_of_fold,
+    with_prefixes,
+)
+from causerie.ratings.models import AT_ONCE, CfLstm, ModelConfig, RatingModel
 from causerie.ratings.pairs import TurnPair
 
 if TYPE_CHECKING:
@@ -31,98 +34,68 @@ if TYPE_CHECKING:
     from causerie.scoring.store import ScoreStore
 
 NAME = "ratings"
-DEFAULT_MODEL = CfLstm.name
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What is fitted."""
-
-    model: str = DEFAULT_MODEL
-    treatments: Treatments = field(default_factory=Treatments)
-    config: ModelConfig = field(default_factory=ModelConfig)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What users would have rated."""
+    """What users would have rated; rating, probability and class are of one distribution."""
 
     rating: float
+    """Its mean."""
     low: float
     """Probability that the rating is low, below 3."""
     five: int
-    """Class, 1 to 5."""
+    """Class of its median, 1 to 5."""
     treatment: int
     under: tuple[float, ...]
-    """The rating under every treatment, where the model tells them apart."""
+    """The rating under every treatment, where the model tells them apart; the first without."""
     signals: tuple[str, ...]
     """That fired somewhere in the dialogue."""
-
-
-class Preparation:
-    """Turns raw features into examples, with the statistics of the fitted log."""
-
-    def __init__(
-        self, extractor: Extractor, standardizer: Standardizer, treatments: Treatments
-    ) -> None:
-        self.extractor, self.standardizer, self.treatments = extractor, standardizer, treatments
-
-    @classmethod
-    def of(cls, log: MeasuredLog, rows: Iterable[int], treatments: Treatments) -> Preparation:
-        """Return the preparation with the statistics of some dialogues of a log."""
-        raw = [log.raw[index] for index in rows]
-        standardizer = Standardizer.of(log.extractor.features, raw)
-        return cls(log.extractor, standardizer, treatments)
-
-    def example(
-        self, pairs: Sequence[TurnPair], raw: Floats, rating: float = float("nan")
-    ) -> Example:
-        return Example(
-            self.standardizer(raw),
-            self.treatments.of_pairs(self.extractor.signals(raw)),
-            tuple(pair.text for pair in pairs),
-            rating,
-        )
-
-    def examples(self, log: MeasuredLog) -> list[Example]:
-        """Return all dialogues of a log as examples."""
-        return [
-            self.example(one.pairs, raw, rating)
-            for one, raw, rating in zip(log.dialogues, log.raw, log.ratings.tolist(), strict=True)
-        ]
 
 
 class RatingPredictor:
     """Predicts ratings of dialogues; made by `fit_predictor` or `RatingPredictor.load`."""
 
     def __init__(
-        self, preparation: Preparation, models: Mapping[str, RatingModel], options: FitOptions
+        self,
+        preparation: Preparation,
+        model: RatingModel,
+        calibration: Calibration,
+        options: FitOptions,
     ) -> None:
-        self.preparation, self.models, self.options = preparation, models, options
+        self.preparation, self.model = preparation, model
+        self.calibration, self.options = calibration, options
 
-    def predict(self, dialogues: Sequence[Sequence[TurnPair]]) -> list[Prediction]:
-        """Predict the rating of each dialogue, given as turn pairs."""
-        return self.predict_raw(dialogues, self.preparation.extractor(dialogues))
+    def predict(
+        self, dialogues: Sequence[Sequence[TurnPair]], *, running: bool = False
+    ) -> list[Prediction]:
+        """Predict the rating of each dialogue, given as turn pairs, at its end or as it runs."""
+        raw = self.preparation.extractor(dialogues)
+        return self.predict_raw(dialogues, raw, running=running)
 
     def predict_raw(
-        self, dialogues: Sequence[Sequence[TurnPair]], raw: Sequence[Floats]
+        self,
+        dialogues: Sequence[Sequence[TurnPair]],
+        raw: Sequence[Floats],
+        *,
+        running: bool = False,
     ) -> list[Prediction]:
         """Predict where features have been measured."""
         examples = [
-            self.preparation.example(pairs, rows)
+            replace(self.preparation.example(pairs, rows), running=running)
             for pairs, rows in zip(dialogues, raw, strict=True)
         ]
-        rating = self.models["rating"]
-        ratings, under = rating.predict(examples), rating.outcomes(examples)
-        low = self.models["low"].predict(examples)
-        five = self.models["class"].predict(examples)
+        meant = self.calibration.running if running else self.calibration.whole
+        predicted, outcomes = self.model.predict(examples), self.model.outcomes(examples)
+        ratings, low, five = meant.rating(predicted), meant.low(predicted), meant.five(predicted)
+        under = meant.rating(outcomes)
         return [
             Prediction(
                 float(ratings[i]),
                 float(low[i]),
                 int(five[i]),
                 one.treatment,
-                tuple(under[i].tolist()) if rating.heads > 1 else (),
+                tuple(under[i].tolist()) if self.model.heads > 1 else (),
                 signals_in(self.preparation.extractor.signals(raw[i])),
             )
             for i, one in enumerate(examples)
@@ -136,9 +109,7 @@ class RatingPredictor:
         while some := list(islice(rest, AT_ONCE)):
             yield from zip(some, self.predict([one.pairs for one in some]), strict=True)
 
-    def transferred(
-        self, treatments: Treatments, dialogues: Sequence[RatedDialogue]
-    ) -> RatingPredictor:
+    def extended(self, treatments: Treatments, log: MeasuredLog) -> RatingPredictor:
         """A predictor for more treatments (3.3.4), from rated dialogues in which they occur.
 
         The groups of signals that it knows come first, each as it is or without those signals
@@ -152,18 +123,23 @@ class RatingPredictor:
                 f"the {len(known)} known groups of signals come first, with no signal more, and "
                 "new ones after them: give such treatments, or fit anew"
             )
-        extractor, standardizer = self.preparation.extractor, self.preparation.standardizer
-        preparation = Preparation(extractor, standardizer, treatments)
-        seed = self.options.config.seed
-        train, held = split(preparation.examples(extractor.measured(dialogues)), seed)
-        models: dict[str, RatingModel] = {}
-        for name, model in self.models.items():
-            if not isinstance(model, CfLstm):
-                raise CauserieError(f"{model.name} tells no treatments apart: fit a cf-lstm")
-            models[name] = larger = model.transferred(treatments.count, train, held)
-            if name == "low":
-                tune_on_prefixes(larger, train, held, seed)
-        return RatingPredictor(preparation, models, replace(self.options, treatments=treatments))
+        smaller = self.model
+        if not isinstance(smaller, CfLstm):
+            raise CauserieError(f"{smaller.name} tells no treatments apart: fit a cf-lstm")
+        preparation = Preparation(log.extractor, self.preparation.standardizer, treatments)
+        examples = preparation.examples(log)
+        config = self.options.config
+
+        def fit(rows: Sequence[int]) -> tuple[Preparation, RatingModel]:
+            train, held = split([examples[row] for row in rows], config.seed)
+            learned = with_prefixes(train, held, config)
+            return preparation, smaller.transferred(treatments.count, *learned)
+
+        fold = folds_of(log.dialogues, config.seed)
+        calibration = predict_out_of_fold(log, fold, fit).calibration(log.ratings)
+        _, model = fit(range(len(examples)))
+        options = replace(self.options, treatments=treatments)
+        return RatingPredictor(preparation, model, calibration, options)
 
     def artifact(self, card: str, licence: str) -> Artifact:
         """Return all of it, to be saved."""
@@ -181,15 +157,12 @@ class RatingPredictor:
                 "config": asdict(options.config),
                 "names": [feature.name for feature in extractor.features],
             },
-            network={
-                f"{name}.{key}": tensor
-                for name, model in self.models.items()
-                for key, tensor in model.tensors().items()
-            },
+            network=self.model.tensors(),
             statistics={
                 "mean": torch.from_numpy(standardizer.mean),
                 "deviation": torch.from_numpy(standardizer.deviation),
                 "fill": torch.from_numpy(standardizer.fill),
+                **{f"calibration.{k}": v for k, v in self.calibration.tensors().items()},
             },
             card=card,
             licence=licence,
@@ -223,9 +196,12 @@ class RatingPredictor:
             numbers = [artifact.statistics[key].numpy() for key in ("mean", "deviation", "fill")]
             if any(one.shape != (len(extractor.features),) for one in numbers):
                 raise ValueError("its statistics are of other features")
-            models = new_models(options, extractor)
-            for target, model in models.items():
-                model.load(artifact.part(target))
+            model = new_model(options, extractor)
+            model.load(artifact.network)
+            prefix = "calibration."
+            calibration = Calibration.load(
+                {k.removeprefix(prefix): v for k, v in artifact.statistics.items() if prefix in k}
+            )
         except (KeyError, TypeError, RuntimeError, ValueError) as error:
             raise damaged(f"of {NAME}", error) from error
         if digest_of(extractor) != artifact.backbone_sha256:
@@ -235,7 +211,7 @@ class RatingPredictor:
                 "--lm of then"
             )
         preparation = Preparation(extractor, Standardizer(*numbers), options.treatments)
-        return cls(preparation, models, options)
+        return cls(preparation, model, calibration, options)
 
 
 def digest_of(extractor: Extractor) -> str:
@@ -243,53 +219,26 @@ def digest_of(extractor: Extractor) -> str:
     return hashlib.sha256(extractor.signature.encode()).hexdigest()
 
 
-def new_models(options: FitOptions, extractor: Extractor) -> dict[str, RatingModel]:
-    """Return one model per target, not fitted."""
-    return {
-        name: build(
-            options.model,
-            target,
-            options.config,
-            features=len(extractor.features),
-            treatments=options.treatments.count,
-            engines=extractor.engines,
-        )
-        for name, target in TARGETS.items()
-    }
-
-
-def fit_models(models: Mapping[str, RatingModel], examples: Sequence[Example], seed: int) -> None:
-    """Fit every target; whether a rating is low is tuned on masked dialogues too (3.3.3).
-
-    Dialogues are split once, so that prefixes of one are on the side on which it is.
-    """
-    train, held = split(examples, seed)
-    for name, model in models.items():
-        model.fit(train, held)
-        if name == "low" and isinstance(model, Neural):
-            tune_on_prefixes(model, train, held, seed)
-
-
-def tune_on_prefixes(
-    model: Neural, train: Sequence[Example], held: Sequence[Example], seed: int
-) -> None:
-    if more := masked(train, seed):
-        model.fine_tune([*train, *more], [*held, *masked(held, seed)])
-
-
 def fit_predictor(
     log: MeasuredLog,
     options: FitOptions | None = None,
+    predicted: OutOfFold | None = None,
     *,
     card: str = "",
     licence: str = "not stated",
 ) -> tuple[RatingPredictor, Artifact]:
-    """Fit on rated dialogues; what is returned is as it will be after saving and loading."""
+    """Fit on rated dialogues; what is returned is as it will be after saving and loading.
+
+    `predicted` is what the same model predicts out of fold, if that is known: what predictions
+    mean is learned from it.
+    """
     options = options or FitOptions()
-    preparation = Preparation.of(log, range(len(log.raw)), options.treatments)
-    models = new_models(options, log.extractor)
-    fit_models(models, preparation.examples(log), options.config.seed)
-    artifact = RatingPredictor(preparation, models, options).artifact(card, licence)
+    fit = fitting(log, options)
+    preparation, model = fit(range(len(log.raw)))
+    if predicted is None:
+        predicted = predict_out_of_fold(log, folds_of(log.dialogues, options.config.seed), fit)
+    calibration = predicted.calibration(log.ratings)
+    artifact = RatingPredictor(preparation, model, calibration, options).artifact(card, licence)
     return RatingPredictor.of(artifact, log.extractor), artifact
 
 

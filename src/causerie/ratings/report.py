@@ -1,32 +1,28 @@
-"""What was found, as text and pictures: the paper's tables 2 and 3, warnings, effects, a card."""
+"""What a cross-validation found, as text: the paper's tables 2 and 3, alarms, a verdict, a card."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causerie.ratings.effect import ASSUMED, EXPECTED, Effect, EffectReport, Refutation
-from causerie.ratings.evaluate import SEEN, Evaluation, Quality
-from causerie.ratings.models import CfLstm
-from causerie.ratings.monitor import LIMIT
+from causerie.ratings.evaluate import Evaluation, Quality
+from causerie.ratings.models import SENTINELS, CfLstm
 from causerie.ratings.trend import TOO_FEW
 from causerie.render.numbers import mean_and_deviation
-from causerie.render.svg import BLUE, RED, bar, label, picture
-from causerie.render.tables import Cell, Marked, Table, markdown_table
+from causerie.render.tables import Cell, Table, markdown_table
 
 if TYPE_CHECKING:
     from causerie.models.store import Identity
-    from causerie.ratings.predictor import FitOptions
+    from causerie.ratings.fitting import FitOptions
 
 PAPERS = (
-    "The paper's estimate is the difference between the heads of a CF-LSTM (here cross-validated). "
+    "The paper's estimate is the difference between the heads of a CF-LSTM (here cross-validated), "
+    "in points of the scale from 1 to 5. "
     "Its treatment is a function of the features that it sees, so that no two alike dialogues "
     "differ in treatment: it is given for comparison."
 )
-BARS = 20
-WIDTH, HEIGHT, MARGIN = 560, 220, 30
 
 
 def evaluation_tables(found: Evaluation) -> list[Table]:
@@ -44,23 +40,63 @@ def evaluation_tables(found: Evaluation) -> list[Table]:
     ]
     rows += [[model, why, "", "", "", ""] for model, why in found.failed.items()]
     models = Table(["model", "individual", "L1d", "L7d", "binary", "5-class"], rows, "Models")
-    return [models, _warnings(found.models), *_heads(found.models.get(CfLstm.name, ()))]
+    return [
+        models,
+        _foretold(found.models),
+        _alarms(found.models),
+        *_heads(found.models.get(CfLstm.name, ())),
+    ]
 
 
 def evaluation_markdown(name: str, found: Evaluation) -> str:
     """Return the tables, and what they rest on; the spread is over seeds."""
     dated = f" of {found.days:,} days" if found.days else ""
-    models, warnings, *_ = map(markdown_table, evaluation_tables(found))
+    models, foretold, alarms, *_ = map(markdown_table, evaluation_tables(found))
     lines = [
         f"### {name}",
-        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; the "
-        f"majority: {found.majority_binary:.1%} (binary), {found.majority_five:.1%} (5-class).",
+        f"{found.dialogues:,} dialogues{dated}, a signal in {found.treated:.0%} of them; features: "
+        f"{', '.join(found.features)}; the majority: {found.majority_binary:.1%} (binary), "
+        f"{found.majority_five:.1%} (5-class).",
         models,
-        f"Low ratings foretold from the beginning of a dialogue (alarm above {LIMIT:g}):",
-        warnings,
+        "Low ratings foretold while dialogues go on, after so many turn pairs; at a share of a "
+        "dialogue, its length so far tells how long it will be:",
+        foretold,
+        "Alarms, one for each dialogue at most, with limits learned on other folds for a budget of "
+        "false ones:",
+        alarms,
         heads_markdown(found.models.get(CfLstm.name, ())),
     ]
     return "\n\n".join(lines)
+
+
+def verdict(found: Evaluation, model: str) -> list[str]:
+    """Return what a model is worth beside the sentinels, a sentence each, plainly.
+
+    It beats a sentinel if the mean difference over folds is above twice its standard error.
+    """
+    lines = []
+    measures: Mapping[str, Callable[[Quality], Sequence[float | None]]] = {
+        "correlation with single ratings": lambda run: run.correlations.individual,
+        "early AUC of low ratings": lambda run: run.early,
+    }
+    for what, of in measures.items():
+        values = {
+            name: np.nan_to_num(np.array(of(found.models[name][0]), dtype=np.float64))
+            for name in (model, *SENTINELS)
+            if name in found.models
+        }
+        own = values.pop(model, np.zeros(0))
+        if not len(own):
+            continue
+        beside = ", ".join(f"{name} {one.mean():.3f}" for name, one in values.items())
+        lines.append(f"{model}: {what} {own.mean():.3f} ({beside})")
+        for name, one in values.items():
+            difference = own - one
+            error = float(difference.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else 0.0
+            if name != model and difference.mean() <= 2 * error:
+                how = "does not beat" if difference.mean() <= 0 else "does not clearly beat"
+                lines.append(f"warning: {model} {how} {name}, a sentinel, by its {what}")
+    return lines
 
 
 def predictor_card(
@@ -111,25 +147,38 @@ def _heads(runs: Sequence[Quality]) -> list[Table]:
     return [Table(["cf-lstm", "original treatments", "inverted"], rows, "Inverted treatments")]
 
 
-def _warnings(models: Mapping[str, Sequence[Quality]]) -> Table:
-    headings = ["model", "seen", "AUC", "Brier score"]
-    headings += ["low ones with an alarm", "others with one", "pairs ahead"]
-    rows = []
+def _foretold(models: Mapping[str, Sequence[Quality]]) -> Table:
+    rows: list[list[Cell]] = []
     for model, runs in models.items():
-        for place, share in enumerate(SEEN):
-            some = [run.warnings[place] for run in runs]
+        for some in zip(*(run.foretold for run in runs), strict=True):
+            after = some[0].after
             rows.append(
                 [
                     model,
-                    f"{share:.0%}",
-                    mean_and_deviation([one.auc for one in some]),
+                    f"{after:.0%}" if isinstance(after, float) else f"{after} pairs",
+                    some[0].dialogues,
+                    mean_and_deviation([float(np.mean(one.auc)) for one in some if one.auc]),
                     mean_and_deviation([one.brier for one in some]),
-                    mean_and_deviation([one.caught for one in some], percent=True),
-                    mean_and_deviation([one.false for one in some], percent=True),
-                    mean_and_deviation([one.ahead for one in some]),
                 ]
             )
-    return Table(headings, rows, "Early warnings")
+    headings = ["model", "after", "dialogues", "AUC", "Brier score"]
+    return Table(headings, rows, "Low ratings foretold")
+
+
+def _alarms(models: Mapping[str, Sequence[Quality]]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            model,
+            f"{some[0].budget:.0%}",
+            mean_and_deviation([one.false for one in some], percent=True),
+            mean_and_deviation([one.caught for one in some], percent=True),
+            mean_and_deviation([one.ahead for one in some]),
+        ]
+        for model, runs in models.items()
+        for some in zip(*(run.alarms for run in runs), strict=True)
+    ]
+    headings = ["model", "budget", "false alarms", "low ones with an alarm", "pairs ahead"]
+    return Table(headings, rows, "Alarms")
 
 
 def _within(runs: Sequence[Sequence[float | None]]) -> str:
@@ -143,86 +192,3 @@ def _within(runs: Sequence[Sequence[float | None]]) -> str:
     return (
         f"{text} ({dropped} of {len(folds)} folds left out)" if 0 < dropped < len(folds) else text
     )
-
-
-def effect_tables(report: EffectReport) -> list[Table]:
-    """Return the effects, and how well they stood the attempts to refute them if there are any."""
-    headings = [
-        "signal",
-        "dialogues with it first",
-        "effect on their rating",
-        "95% interval",
-        "plain difference",
-        "E-value (of the interval)",
-        "propensities with it",
-        "without",
-        "cut to fit",
-    ]
-    rows: list[list[Cell]] = [
-        [
-            name,
-            f"{one.signalled:,} of {one.dialogues:,}",
-            f"{one.estimate:+.2f}",
-            f"{one.low:+.2f} to {one.high:+.2f}",
-            f"{one.naive:+.2f}",
-            f"{one.e_value:.2f} ({one.e_value_of_interval:.2f})",
-            _range(one, True),
-            _range(one, False),
-            one.clipped,
-        ]
-        for name, one in report.effects.items()
-    ]
-    rows += [[name, why, *[""] * (len(headings) - 2)] for name, why in report.too_few.items()]
-    effects = Table(headings, rows, "What signals cost", align="l" * len(headings))
-    if not report.effects:
-        return [effects]
-    tries = [[name, *map(_tried, found)] for name, found in report.refutations.items()]
-    return [effects, Table(["signal", *EXPECTED], tries, "Tried to refute them with")]
-
-
-def _tried(one: Refutation) -> Cell:
-    verdict = f"{one.found:.2f} {'stands' if one.passed else 'falls'}"
-    return verdict if one.passed else Marked(verdict, "strong")
-
-
-def effect_markdown(report: EffectReport) -> str:
-    effects, *tried = map(markdown_table, effect_tables(report))
-    lines = [effects]
-    if tried:
-        lines += ["", "Tried to refute them with:", "", *tried, ""]
-        lines += [f"- {name}: {what}" for name, what in EXPECTED.items()]
-    return "\n".join([*lines, "", ASSUMED, ""])
-
-
-def _range(effect: Effect, treated: bool) -> str:
-    """Least and greatest propensity of the landmarks at which a signal did or did not fire."""
-    found = effect.propensities[effect.treated == treated]
-    return f"{found.min():.3f} to {found.max():.3f}"
-
-
-def overlap_svg(effect: Effect) -> str:
-    """Propensities of the moments with a signal (up) and of those without (down)."""
-    top = float(effect.propensities.max())
-    edges = np.linspace(0, top, BARS + 1)
-    counts = [
-        np.histogram(effect.propensities[effect.treated == kind], edges)[0]
-        for kind in (True, False)
-    ]
-    shares = [count / max(1, count.sum()) for count in counts]
-    tallest = max(float(share.max()) for share in shares) or 1.0
-    middle, step = HEIGHT / 2, (WIDTH - 2 * MARGIN) / BARS
-    parts = []
-    for share, colour, up in zip(shares, (RED, BLUE), (True, False), strict=True):
-        for place, value in enumerate(share):
-            height = float(value) / tallest * (middle - MARGIN)
-            y = middle - height if up else middle
-            parts.append(bar(MARGIN + place * step, y, step - 1, height, colour=colour))
-    below = HEIGHT - 8
-    parts += [
-        label(MARGIN, 16, "with a signal", colour=RED),
-        label(MARGIN + 110, 16, "without", colour=BLUE),
-        label(MARGIN, below, "0"),
-        label(WIDTH - MARGIN, below, f"{top:.2f}", anchor="end"),
-        label(WIDTH / 2, below, "probability of a signal, from what was before", anchor="middle"),
-    ]
-    return picture(WIDTH, HEIGHT, parts)

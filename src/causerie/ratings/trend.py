@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeAlias
 
 import numpy as np
+from scipy import stats
 
-from causerie.render.svg import BLUE, RED, Scale, label, picture, polyline
+from causerie.ratings.log import HIGHEST, LOWEST
+from causerie.render.svg import BLUE, RED, Scale, disc, label, line, picture, polyline
 from causerie.render.tables import Cell, Table, markdown_table
-from causerie.stats import pearson_r
+from causerie.stats import Estimate, pearson_r
 
 WEEK = 7
 LEAST_DAYS = 3
 """Fewer averages have no correlation worth the name."""
 TOO_FEW = "too few days"
 NO_VARIATION = "the same every day"
-WIDTH, HEIGHT, MARGIN = 720, 260, 40
+WIDTH, HEIGHT, MARGIN = 780, 280, 46
+TICKS = 6
+"""Dates under a picture, about."""
+LEVEL = 0.95
 
 Averages: TypeAlias = tuple[float, float, float]
 """Averages of ratings, predictions, and predictions of rated dialogues; nan if unknown."""
@@ -42,6 +47,9 @@ class Day:
     predicted_of_rated: float | None
     """Mean of the predictions of those that were rated, which ratings are correlated with."""
     predicted_of_rated_week: float | None
+    rating_margin: float | None = None
+    """Half of the 95% interval of the daily mean; None for fewer than two dialogues."""
+    predicted_margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,8 @@ def trend(
             _known(predicted_week),
             _known(of_rated),
             _known(of_rated_week),
+            _margin([one[0] for one in by_day[day]]),
+            _margin([one[1] for one in by_day[day]]),
         )
 
     return Trend(tuple(of(day) for day in means), sum(day is None for day in days))
@@ -117,6 +127,15 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
+def _margin(values: Sequence[float]) -> float | None:
+    """Student's t interval of a mean over dialogues, half of it."""
+    known = [value for value in values if not math.isnan(value)]
+    if len(known) < 2:
+        return None
+    error = float(np.std(known, ddof=1)) / math.sqrt(len(known))
+    return error * float(stats.t.ppf((1 + LEVEL) / 2, len(known) - 1))
+
+
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
@@ -129,51 +148,94 @@ def _correlation(days: Sequence[tuple[float | None, float | None]]) -> float | N
     return pearson_r(predicted, rating)
 
 
-def trend_table(one: Trend) -> Table:
-    """Return a row per day."""
+def trend_table(name: str, one: Trend) -> Table:
+    """Return a row per day, daily means with their intervals."""
     rows: list[list[Cell]] = []
     for day in one.days:
-        values = (day.rating, day.predicted, day.rating_week, day.predicted_week)
-        shown = ["" if value is None else value for value in values]
-        rows.append([str(day.day), day.dialogues, *shown])
+        daily = [
+            Estimate(value, day.dialogues, *_ends(value, margin))
+            for value, margin in (
+                (day.rating, day.rating_margin),
+                (day.predicted, day.predicted_margin),
+            )
+        ]
+        rows.append([str(day.day), day.dialogues, *daily, day.rating_week, day.predicted_week])
     headings = ["day", "dialogues", "rated (L1d)", "predicted", "rated (L7d)", "predicted (L7d)"]
-    return Table(headings, rows, "Averages by day", digits=2)
+    title = f"Averages by day{', ' if name else ''}{name}, in points from 1 to 5"
+    return Table(headings, rows, title, digits=2)
 
 
-def trend_markdown(one: Trend) -> str:
+def _ends(value: float | None, margin: float | None) -> tuple[float | None, float | None]:
+    """The interval, within the scale."""
+    if value is None or margin is None:
+        return None, None
+    return max(LOWEST, value - margin), min(HIGHEST, value + margin)
+
+
+def trend_markdown(name: str, one: Trend) -> str:
     """Return the table, and the correlations."""
+    table = trend_table(name, one)
     correlations = f"Pearson: L1d {figure(one.daily)}, L7d {figure(one.weekly)}."
-    return "\n".join([markdown_table(trend_table(one)), "", correlations, ""])
+    return "\n".join([f"{table.title}:", "", markdown_table(table), "", correlations, ""])
 
 
-def chart(one: Trend) -> str:
-    """Return both averages over the days, as a picture (SVG)."""
-    if not one.days:
+def chart(trends: Mapping[str, Trend]) -> str:
+    """Return the averages over the days as a picture (SVG), a panel for each trend with days.
+
+    Bars are 95% intervals of daily means. Lines join neighbouring days alone: a day without
+    dialogues is a gap.
+    """
+    dated = {name: one for name, one in trends.items() if one.days}
+    if not dated:
         return ""
-    first, last = one.days[0].day, one.days[-1].day
-    x = Scale(0, (last - first).days, MARGIN, WIDTH - MARGIN)
-    y = Scale(1, 5, HEIGHT - MARGIN, MARGIN)
+    first = min(one.days[0].day for one in dated.values())
+    last = max(one.days[-1].day for one in dated.values())
+    parts: list[str] = []
+    for place, (name, one) in enumerate(dated.items()):
+        parts += _panel(name or "all dialogues", one, first, last, place * HEIGHT)
+    return picture(WIDTH, HEIGHT * len(dated), parts)
 
-    def over(colour: str, dash: str, values: Sequence[float | None]) -> str:
-        points = zip(one.days, values, strict=True)
-        places = [(x((d.day - first).days), y(v)) for d, v in points if v is not None]
-        return polyline(places, colour, dash=dash)
 
-    below = HEIGHT - 12
-    return picture(
-        WIDTH,
-        HEIGHT,
-        [
-            over(BLUE, "2 3", [day.rating for day in one.days]),
-            over(RED, "2 3", [day.predicted for day in one.days]),
-            over(BLUE, "", [day.rating_week for day in one.days]),
-            over(RED, "", [day.predicted_week for day in one.days]),
-            label(MARGIN, below, first.isoformat()),
-            label(WIDTH - MARGIN, below, last.isoformat(), anchor="end"),
-            label(8, MARGIN + 4, "5"),
-            label(8, HEIGHT - MARGIN + 4, "1"),
-            label(MARGIN, 18, "rated", colour=BLUE),
-            label(MARGIN + 60, 18, "predicted", colour=RED),
-            label(MARGIN + 150, 18, "dotted: by day, solid: seven days"),
-        ],
-    )
+def _panel(name: str, one: Trend, first: date, last: date, top: float) -> list[str]:
+    span = (last - first).days
+    x = Scale(0, max(1, span), MARGIN, WIDTH - MARGIN)
+    y = Scale(LOWEST, HIGHEST, top + HEIGHT - MARGIN, top + MARGIN)
+    parts = [
+        line(MARGIN, y(number), WIDTH - MARGIN, y(number), thick=0.5)
+        + label(MARGIN - 8, y(number) + 4, str(number), anchor="end")
+        for number in range(int(LOWEST), int(HIGHEST) + 1)
+    ]
+    step = max(1, math.ceil(span / TICKS))
+    for after in range(0, span + 1, step):
+        shown = (first + timedelta(after)).isoformat()
+        parts.append(line(x(after), y(LOWEST), x(after), y(LOWEST) + 4))
+        parts.append(label(x(after), top + HEIGHT - 22, shown, anchor="middle"))
+    for colour, shift, daily, margins, weekly in (
+        (BLUE, -2, "rating", "rating_margin", "rating_week"),
+        (RED, 2, "predicted", "predicted_margin", "predicted_week"),
+    ):
+        days = [((day.day - first).days, day) for day in one.days]
+        for number, day in days:
+            low, high = _ends(getattr(day, daily), getattr(day, margins))
+            if low is not None and high is not None:
+                place = x(number) + shift
+                parts.append(line(place, y(low), place, y(high), colour=colour, thick=1))
+            if (value := getattr(day, daily)) is not None:
+                parts.append(disc(x(number) + shift, y(value), colour=colour, radius=2.5))
+        for field, dash in ((daily, "2 3"), (weekly, "")):
+            known = [(n, v) for n, day in days if (v := getattr(day, field)) is not None]
+            runs = np.split(
+                np.arange(len(known)), np.flatnonzero(np.diff([n for n, _ in known]) > 1) + 1
+            )
+            for run in runs:
+                if len(run) > 1:
+                    places = [(x(known[i][0]) + shift, y(known[i][1])) for i in run.tolist()]
+                    parts.append(polyline(places, colour, dash=dash))
+    words = top + 18
+    return [
+        *parts,
+        label(MARGIN, words, f"{name}: mean rating, 1 to 5"),
+        label(MARGIN + 270, words, "rated", colour=BLUE),
+        label(MARGIN + 320, words, "predicted", colour=RED),
+        label(MARGIN + 390, words, "dotted: by day, with 95% intervals; solid: seven days"),
+    ]

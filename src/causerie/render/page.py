@@ -22,24 +22,39 @@ def part(package: str, file: str) -> str:
     return resources.files(package).joinpath(file).read_text("utf-8")
 
 
-def fill(package: str, *, title: str, data: str, **fields: str) -> str:
+def fill(package: str, *, title: str, data: str, drawn: bool = False, **fields: str) -> str:
     """Return the page whose body is the package's `page.html` with its fields.
 
     Its style is ours and the package's `page.css`, its script the package's `page.js`, which
-    finds `data` (see `data_block`) in the page. `title` is escaped here, the other fields are
-    HTML. The Content-Security-Policy names style and script by hash, so nothing else can run.
+    finds `data` (see `data_block`) in the page and, if the page is `drawn`, our `drawings.js`
+    before it. `title` is escaped here, the other fields are HTML. The Content-Security-Policy
+    names style and script by hash, so nothing else can run.
     """
     title = shown(title)
-    style = part("causerie.render", "page.css") + part(package, "page.css")
-    script = part(package, "page.js")
     body = Template(part(package, "page.html")).substitute(title=escape(title), **fields)
+    script = part(package, "page.js")
+    if drawn:
+        script = part("causerie.render", "drawings.js").rpartition("export {")[0] + script
+    return _page(title, body.strip(), part(package, "page.css"), script, data)
+
+
+def plain_page(title: str, sections: Mapping[str, str]) -> str:
+    """Return a page without a script: HTML under headings, both escaped by the caller."""
+    title = shown(title)
+    parts = [f"<section><h2>{name}</h2>\n{body}</section>" for name, body in sections.items()]
+    head = f"<header><h1>{escape(title)}</h1></header>"
+    return _page(title, "\n".join([head, "<main>", *parts, "</main>"]), "", "", "null")
+
+
+def _page(title: str, body: str, css: str, script: str, data: str) -> str:
+    style = part("causerie.render", "page.css") + css
     page = Template(part("causerie.render", "shell.html")).substitute(
         title=escape(title),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        body=body.strip(),
+        body=body,
         data=data,
     )
     return _CONTROLS.sub("�", page)
@@ -56,7 +71,7 @@ def data_block(value: object) -> str:
     Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them), and
     every text in it is as `shown`.
     """
-    text = json.dumps(_all_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(all_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -81,12 +96,13 @@ def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> 
     )
 
 
-def _all_shown(value: object) -> object:
+def all_shown(value: object) -> object:
+    """Return plain data with every text in it as `shown`."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, Mapping):
-        return {shown(str(key)): _all_shown(item) for key, item in value.items()}
-    return [_all_shown(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {shown(str(key)): all_shown(item) for key, item in value.items()}
+    return [all_shown(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _hash(text: str) -> str:

@@ -65,6 +65,23 @@ def polyline(
     )
 
 
+def line(
+    x: float, y: float, to_x: float, to_y: float, *, colour: str = "#999", thick: float = 2
+) -> str:
+    """Return a straight line between two places."""
+    ends = " ".join(
+        f'{n}="{_place(v)}"'
+        for n, v in zip(("x1", "y1", "x2", "y2"), (x, y, to_x, to_y), strict=True)
+    )
+    return f'<line {ends} stroke="{colour}" stroke-width="{thick}"/>'
+
+
+def disc(x: float, y: float, *, colour: str, edge: str = "", radius: float = 4) -> str:
+    """Return a disc, with a line around it in the colour of the `edge`."""
+    around = f' stroke="{edge}" stroke-width="2"' if edge else ""
+    return f'<circle cx="{_place(x)}" cy="{_place(y)}" r="{radius}" fill="{colour}"{around}/>'
+
+
 def bar(
     x: float, y: float, width: float, height: float, *, colour: str = "", said: str = ""
 ) -> str:

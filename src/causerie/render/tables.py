@@ -20,6 +20,7 @@ from typing import Literal, Protocol, TypeAlias
 from causerie.errors import CauserieError
 from causerie.io import write_whole
 from causerie.render.numbers import NONE
+from causerie.render.page import outside
 
 
 class Measured(Protocol):
@@ -89,6 +90,23 @@ def markdown_table(table: Table) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 
 
+def html_table(table: Table) -> str:
+    """Return a table for a page, in a box that can be scrolled."""
+    kinds = ["" if letter == "l" else ' class="number"' for letter in table.alignment]
+
+    def row(cells: Sequence[Cell], tag: str) -> str:
+        shown = (_shown(cell, table.digits, _HTML) for cell in cells)
+        return "<tr>" + "".join(
+            f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, shown, strict=True)
+        )
+
+    body = "\n".join(row(cells, "td") for cells in table.rows)
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead>{row(table.headings, "th")}</thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
 def markdown_text(text: str) -> str:
     """Return text of others as one line of Markdown in which nothing is markup."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -138,10 +156,14 @@ _LATEX = _Markup(
     latex_text, {"strong": r"\textbf{{{}}}", "emphasis": r"\emph{{{}}}", "code": r"\texttt{{{}}}"}
 )
 
+_HTML = _Markup(
+    outside, {"strong": "<b>{}</b>", "emphasis": "<em>{}</em>", "code": "<code>{}</code>"}
+)
+
 
 def _shown(cell: Cell, digits: int, markup: _Markup) -> str:
     if cell is None:
-        return NONE if markup is _MARKDOWN else "--"
+        return "--" if markup is _LATEX else NONE
     if isinstance(cell, str):
         return markup.escape(cell)
     if isinstance(cell, int):

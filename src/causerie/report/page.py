@@ -74,6 +74,8 @@ class Page:
     """By column, how the page draws its explanations: "arcs", "graph"; otherwise as lists."""
     notes: Sequence[str] = ()
     """What was skipped, or had nothing to be scored."""
+    verdict: Sequence[str] = ()
+    """How good the systems are, in sentences."""
 
 
 def write_report(path: Path, page: Page) -> None:
@@ -89,8 +91,10 @@ def build_report(page: Page) -> str:
     """
     return fill(
         "causerie.report",
+        drawn=True,
         title=page.title,
         signature=escape(page.signature),
+        verdict=_verdict(page),
         sentence=escape(shown(_sentence(page))),
         notes=escape(shown(" ".join(page.notes))),
         table=_table(page),
@@ -221,6 +225,12 @@ def _limits(page: Page) -> str:
         f"{len(page.conversations):,} of {page.dialogues:,} conversations are shown below; "
         "all figures and the worst responses cover every one of them."
     )
+
+
+def _verdict(page: Page) -> str:
+    """The first thing that somebody wants to know, or nothing."""
+    sentences = "".join(f"<li>{escape(shown(one))}</li>" for one in page.verdict)
+    return f'<ul class="verdict">{sentences}</ul>' if sentences else ""
 
 
 def _name(name: str, column: Column) -> str:

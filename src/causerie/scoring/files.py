@@ -188,11 +188,18 @@ class Run:
         """Write the table and the page, as far as they are wanted; returns what was written."""
         if self.out:
             types = self.layout.types
-            write_table(self.rows(), list(types), self.out, types)
+            write_table(self.rows(), list(types), self.out, types, self._about())
         if self.report:
             talks = list(self._journal.read(TALKS))
             self.summary.write_page(self.report, self.scorer.plan, talks, self.inputs.title)
         return [path for path in (self.out, self.report) if path]
+
+    def _about(self) -> dict[str, Any]:
+        """What the table says about itself: its columns, and what became of the inputs."""
+        summary = self.summary
+        counts = ("items", "dialogues", "records", "rejected", "nothing", "tool_messages", "cuts")
+        told = {name: getattr(summary, name) for name in counts}
+        return {**self.layout.about(), "inputs": [Path(p).name for p in self.inputs.paths], **told}
 
     def _check(self) -> None:
         check_inputs(self.inputs.paths, self.inputs.format, self.inputs.columns, self.out)

@@ -11,27 +11,33 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from causerie.errors import CauserieError
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 ROWS, TALKS = "rows.jsonl", "conversations.jsonl"
 WAIT = 1.0
 """Seconds that a run waits for another one in its place, which may be just ending."""
 _PARTIAL, _OLD = ".partial", ".old"
 _TEMPORARY = "causerie-run-"
+_BLOCK = 1 << 20
 
 
 class Journal:
     """A folder with the rows so far and the state of the run that wrote them.
 
     Lines are appended to its files; a checkpoint, replaced in one step, says how many bytes of
-    them count. After a crash the bytes behind the checkpoint are cut off and the run goes on from
-    there: no row is lost, none is doubled. Whoever holds its lock has the folder to himself; a
-    folder is renamed before it is removed, so that nobody finds half of one.
+    them count and has their digest, so nothing damaged goes on. After a crash the bytes behind the
+    checkpoint are cut off and the run goes on from there: no row is lost, none is doubled.
+    Whoever holds its lock has the folder to himself; a folder is renamed before it is removed, so
+    that nobody finds half of one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,6 +48,8 @@ class Journal:
         """Whether the folder has rows of a run with another fingerprint."""
         self._fingerprint: Any = None
         self._sizes = dict.fromkeys((ROWS, TALKS), 0)
+        self._sums = {name: sha256() for name in self._sizes}
+        """Of the bytes that count."""
         self._checkpoint = folder / "checkpoint.json"
         self._lock = FileLock(folder / "lock")
 
@@ -101,12 +109,16 @@ class Journal:
         self.take()
         self._fingerprint = json.loads(json.dumps(fingerprint))
         try:
-            checkpoint = json.loads(self._checkpoint.read_text(encoding="utf-8"))
+            own, _, body = self._checkpoint.read_bytes().partition(b"\n")
+            if own.decode() != sha256(body).hexdigest():
+                raise ValueError("damaged")
+            checkpoint = json.loads(body)
             sizes = {name: int(checkpoint["sizes"][name]) for name in self._sizes}
+            sums = {name: self._sum(name, size) for name, size in sizes.items()}
             # rows may be missing if the folder was being removed when the run died
-            whole = all((self.folder / n).stat().st_size >= size for n, size in sizes.items())
+            whole = {n: s.hexdigest() for n, s in sums.items()} == checkpoint["sha256"]
             if whole and checkpoint["fingerprint"] == self._fingerprint:
-                self.state, self._sizes = checkpoint["state"], sizes
+                self.state, self._sizes, self._sums = checkpoint["state"], sizes, sums
             else:
                 self.others = True
         except (OSError, ValueError, KeyError, TypeError):
@@ -115,6 +127,7 @@ class Journal:
     def forget(self) -> None:
         """Let nothing that is there count any more."""
         self.state, self._sizes = None, dict.fromkeys(self._sizes, 0)
+        self._sums = {name: sha256() for name in self._sizes}
 
     def begin(self) -> None:
         """Cut off whatever does not count."""
@@ -127,16 +140,32 @@ class Journal:
 
     def append(self, lines: Mapping[str, Iterable[Mapping[str, Any]]], state: Any) -> None:
         """Add lines to the files and remember the state after them, all or nothing."""
-        sizes = dict(self._sizes)
+        sizes, sums = dict(self._sizes), {name: one.copy() for name, one in self._sums.items()}
         for name, rows in lines.items():
             data = "".join(json.dumps(row) + "\n" for row in rows).encode()
             self._write(self.folder / name, "ab", data)
             sizes[name] += len(data)
-        checkpoint = {"fingerprint": self._fingerprint, "sizes": sizes, "state": state}
+            sums[name].update(data)
+        checkpoint = {
+            "fingerprint": self._fingerprint,
+            "sizes": sizes,
+            "sha256": {name: one.hexdigest() for name, one in sums.items()},
+            "state": state,
+        }
+        body = json.dumps(checkpoint).encode()
         temporary = self._checkpoint.with_suffix(".tmp")
-        self._write(temporary, "wb", json.dumps(checkpoint).encode())
+        self._write(temporary, "wb", sha256(body).hexdigest().encode() + b"\n" + body)
         os.replace(temporary, self._checkpoint)
-        self._sizes = sizes  # only now is anything kept
+        self._sizes, self._sums = sizes, sums  # only now is anything kept
+
+    def _sum(self, name: str, size: int) -> _Hash:
+        """The digest of the first bytes of a file."""
+        found = sha256()
+        with open(self.folder / name, "rb") as file:
+            while size > 0 and (block := file.read(min(size, _BLOCK))):
+                found.update(block)
+                size -= len(block)
+        return found
 
     def read(self, name: str) -> Iterator[dict[str, Any]]:
         """The lines of a file."""

@@ -26,7 +26,9 @@ MetricLike: TypeAlias = str | Metric
 Metrics: TypeAlias = MetricLike | Iterable[MetricLike] | Mapping[str, MetricLike]
 """Names ("cosine,bleu"), metrics, or either by the alias that is to name its columns."""
 
-DEFAULT_METRICS = "density,causalscore,grade,cosine,overlap,length"
+DEFAULT_METRICS = "quality,faults"
+GROUPS = {"papers": ("density", "causalscore", "grade", "fed", "cpmi", "cpmi-sym")}
+"""Names that stand for several metrics; `all` stands for all of them."""
 
 NEEDS = {"encoder": "encoder", "lm": "language model", "turn_format": "language model"}
 """Choices of networks, and what a metric needs for them to matter."""
@@ -50,6 +52,9 @@ class Plan:
             raise CauserieError(f"unknown level {self.level!r}: use {choices}")
         if wrong := [m for m in self.metrics.values() if not isinstance(m, Metric)]:
             raise CauserieError(f"{wrong[0]!r} is not a metric: `Plan.of` takes metrics by name")
+        if self.settings.research:
+            chosen = {alias: metric.for_research() for alias, metric in self.metrics.items()}
+            object.__setattr__(self, "metrics", chosen)
         if not self.metrics:
             raise CauserieError("no metric is named: `causerie metrics` lists them")
         columns = [name for alias in self.metrics for name in self.columns_of(alias)]
@@ -81,6 +86,16 @@ class Plan:
             name: column
             for alias in self.metrics
             for name, column in self.columns_of(alias).items()
+        }
+
+    @cached_property
+    def drawings(self) -> Mapping[str, str]:
+        """By column, how pages draw its explanations; only of those that are drawn."""
+        return {
+            name: metric.drawing
+            for alias, metric in self.metrics.items()
+            if metric.drawing
+            for name in self.columns_of(alias)
         }
 
     def columns_of(self, alias: str) -> dict[str, Column]:
@@ -198,6 +213,12 @@ def metrics_by_alias(
     return found
 
 
+def aliases_of(metrics: str, name: str) -> list[str]:
+    """What the metrics of that name are called in a list such as "cosine,j2=judge"."""
+    parsed = (_parsed(one) for _, one in _named(metrics) if isinstance(one, str))
+    return [alias or written for written, alias, _ in parsed if written == name]
+
+
 def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
     if isinstance(metrics, Mapping):
         given: list[tuple[str | None, MetricLike]] = list(metrics.items())
@@ -211,7 +232,8 @@ def _named(metrics: Metrics) -> list[tuple[str | None, MetricLike]]:
             named.append((alias, one))
         elif isinstance(one, str):
             listed = [name.strip() for name in one.split(",") if name.strip()]
-            named += [(None, m) for n in listed for m in (_all() if n == "all" else (n,))]
+            groups = {**GROUPS, **({"all": _all()} if "all" in listed else {})}
+            named += [(None, m) for name in listed for m in groups.get(name, (name,))]
         else:
             raise CauserieError(
                 f"a metric is named or given as a causerie.Metric, not as {type(one).__name__}"

@@ -15,10 +15,11 @@ from causerie.dialogue import Dialogue, Exchange
 from causerie.engines import Cuts
 from causerie.engines.cache import add_cuts
 from causerie.errors import CauserieError
-from causerie.metrics.base import Column, Level
+from causerie.metrics.base import EMPTY, Column, Level, Score
 from causerie.render.numbers import counted
 from causerie.render.tables import Table, markdown_table
 from causerie.report import Figures, Group, Page, Quote, quotable, write_report
+from causerie.report.verdict import MAIN, Spread, verdict
 from causerie.scoring.gates import Condition, Verdict
 from causerie.scoring.plan import Plan
 from causerie.scoring.scorer import Batch
@@ -27,6 +28,8 @@ from causerie.scoring.store import Item
 MAX_SYSTEMS = 12
 """Systems with figures of their own: those whose names come first in the alphabet, so that which
 they are does not depend on the order of the input; all others share theirs."""
+MANY_SYSTEMS = 1000
+"""Systems whose conversations are told apart."""
 SPEAKERS = 8
 
 
@@ -41,6 +44,8 @@ class Summary:
     """By name, empty where a dialogue names no system; then by column."""
     others: dict[str, Figures] = field(default_factory=dict)
     """By column, of all systems that are not among `systems`."""
+    talks: dict[str, Spread] = field(default_factory=dict)
+    """By system, the mean quality of its conversations; "" are those without a name."""
     records: int = 0
     """Records read, good and bad."""
     rejected: int = 0
@@ -95,10 +100,15 @@ class Summary:
     def add(self, batch: Batch, *, text: bool = True) -> None:
         """Take in the scores of a batch; without `text`, nothing that was said is kept."""
         before: Dialogue | None = None
+        talk = Spread()
         for item, scores in batch.rows():
             dialogue = item if isinstance(item, Dialogue) else item.dialogue
-            self.dialogues += dialogue is not before
-            before = dialogue
+            if dialogue is not before:
+                self._end_talk(before, talk)
+                self.dialogues += 1
+                before, talk = dialogue, Spread()
+            if MAIN in scores and (quality := _main_value(scores[MAIN])) is not None:
+                talk.add(quality)
             figures = self._figures_of(dialogue.system or "")
             number, place = self.items, self.dialogues - 1
 
@@ -108,8 +118,20 @@ class Summary:
             for name, score in scores.items():
                 figures[name].add(score, quote)
             self.items += 1
+        self._end_talk(before, talk)
         self.nothing += batch.without
         add_cuts(self.cuts, batch.all_cuts())
+
+    def _end_talk(self, dialogue: Dialogue | None, talk: Spread) -> None:
+        if dialogue is not None and talk.count:
+            system = dialogue.system or ""
+            known = system in self.talks or len(self.talks) < MANY_SYSTEMS
+            if known:
+                self.talks.setdefault(system, Spread()).add(talk.mean)
+
+    def verdict(self) -> list[str]:
+        """How good the systems are and which is better, in words."""
+        return verdict(self.groups, self.talks)
 
     def merge(self, other: Summary) -> Summary:
         """The summary of both, of which the other comes after this one."""
@@ -124,6 +146,8 @@ class Summary:
             for count in ("records", "rejected", "items", "dialogues", "nothing", "tool_messages"):
                 setattr(both, count, getattr(both, count) + getattr(part, count))
             both._meet(part.speakers)
+            for system, spread in part.talks.items():
+                both.talks[system] = both.talks.get(system, Spread()).merge(spread)
             add_cuts(both.cuts, part.cuts)
         return both
 
@@ -178,12 +202,6 @@ class Summary:
         self, path: Path, plan: Plan, conversations: Sequence[Mapping[str, Any]], title: str
     ) -> None:
         """Write these figures and some conversations as a page; `report.Shown` chooses them."""
-        drawings = {
-            name: metric.drawing
-            for alias, metric in plan.metrics.items()
-            for name in plan.columns_of(alias)
-            if metric.drawing
-        }
         page = Page(
             title,
             plan.signature,
@@ -193,8 +211,9 @@ class Summary:
             conversations,
             self.dialogues,
             self.items,
-            drawings,
+            plan.drawings,
             self.notes(),
+            self.verdict(),
         )
         write_report(path, page)
 
@@ -204,6 +223,7 @@ class Summary:
             "scored": {name: asdict(column) for name, column in self.scored.items()},
             "systems": {s: _written(figures) for s, figures in self.systems.items()},
             "others": _written(self.others),
+            "talks": {system: asdict(spread) for system, spread in self.talks.items()},
         }
 
     @classmethod
@@ -217,12 +237,13 @@ class Summary:
                 },
                 "systems": {s: _restored(figures) for s, figures in content["systems"].items()},
                 "others": _restored(content["others"]),
+                "talks": {s: Spread.from_json(one) for s, one in content["talks"].items()},
                 "cuts": {engine: (cut, seen) for engine, (cut, seen) in content["cuts"].items()},
             }
         )
 
     def __str__(self) -> str:
-        return "\n".join([markdown_table(self.table()), *self.notes()])
+        return "\n".join([*self.verdict(), markdown_table(self.table()), *self.notes()])
 
     def _figures_of(self, system: str) -> dict[str, Figures]:
         """Those of a system: its own, or the ones that many share."""
@@ -246,6 +267,11 @@ class Summary:
         for speaker in speakers:
             if len(self.speakers) < SPEAKERS and speaker not in self.speakers:
                 self.speakers.append(speaker)
+
+
+def _main_value(score: Score) -> float | None:
+    """How good a reply is; an empty one is the worst."""
+    return 0.0 if score.reason == EMPTY.reason else score.value
 
 
 def check_page(path: Path) -> None:

@@ -12,9 +12,11 @@ from causerie.stats.accuracy import (
     soft_pairwise_accuracy,
 )
 from causerie.stats.agreement import (
+    cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
     leave_one_out_ratings,
+    mean_reliability,
     split_half,
 )
 from causerie.stats.classification import (
@@ -25,6 +27,7 @@ from causerie.stats.classification import (
     estimates_of,
     win_share,
 )
+from causerie.stats.clusters import ClusterMoments, difference
 from causerie.stats.comparison import Comparison, compare_paired, compare_unpaired
 from causerie.stats.correlation import (
     CORRELATIONS,
@@ -61,8 +64,11 @@ from causerie.stats.votes import (
     Votes,
     cont2cat,
     cont2cat_floor,
+    cont2cat_of_clusters,
+    cyclic_triples,
     ignore_equal,
     ignore_equal_points,
+    points_by_vote,
     vote_codes,
     voting_points,
 )
@@ -70,6 +76,7 @@ from causerie.stats.votes import (
 __all__ = [
     "CORRELATIONS",
     "VOTES",
+    "ClusterMoments",
     "ClusterStatistic",
     "ClusteredRatio",
     "Comparison",
@@ -85,11 +92,15 @@ __all__ = [
     "auc_of_clusters",
     "balanced_accuracy",
     "balanced_accuracy_of_clusters",
+    "cohen_kappa",
     "compare_paired",
     "compare_unpaired",
     "cont2cat",
     "cont2cat_floor",
+    "cont2cat_of_clusters",
     "correlation_of_clusters",
+    "cyclic_triples",
+    "difference",
     "estimates_of",
     "fleiss_kappa",
     "group_accuracies",
@@ -103,6 +114,7 @@ __all__ = [
     "leave_one_out_ratings",
     "mean_of_clusters",
     "mean_of_groups",
+    "mean_reliability",
     "means",
     "pairwise_accuracy",
     "partial",
@@ -111,6 +123,7 @@ __all__ = [
     "permutation_tests",
     "permutations_for",
     "point_biserial",
+    "points_by_vote",
     "rank_clusters",
     "rank_of_true",
     "ranking_estimates",

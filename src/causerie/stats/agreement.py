@@ -17,7 +17,16 @@ from causerie.stats.correlation import (
     weighted_covariance,
     weighted_ranks,
 )
-from causerie.stats.estimate import Estimate, FloatArray, Seed, as_matrix
+from causerie.stats.estimate import (
+    Estimate,
+    FloatArray,
+    Labels,
+    Seed,
+    as_matrix,
+    cluster_sums,
+    label_index,
+)
+from causerie.stats.resampling import ClusterStatistic, with_intervals
 
 Scale = Literal["nominal", "ordinal", "interval"]
 _NO_ITEM = "no item has two ratings"
@@ -49,6 +58,30 @@ def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> Estimate
     return Estimate(float(1 - observed * (total - 1) / overall), len(values))
 
 
+def mean_reliability(
+    values: ArrayLike, clusters: Labels, *, resamples: int = 1000, seed: Seed
+) -> Estimate:
+    """How far the mean of a row's values is about the row, and not about which values it got.
+
+    1 - (variance within rows) / (variance between rows), as means of squares: Cronbach's alpha
+    where columns have no identity, also known as ICC(1, k). 0 is chance; below 0 the values of
+    one row differ more than those of different rows. Rows with a single value do not count. The
+    interval comes from resampling whole clusters of rows.
+    """
+    matrix = as_matrix(values)
+    usable = (~np.isnan(matrix)).sum(axis=1) >= 2
+    matrix = matrix[usable]
+    if len(matrix) < 2:
+        return _too_few(len(matrix))
+    if np.ptp(matrix[~np.isnan(matrix)]) == 0:
+        return Estimate(None, len(matrix), reason="all ratings are equal")
+    index, count = label_index([c for c, u in zip(clusters, usable, strict=True) if u])
+    sums = cluster_sums(_reliability_parts(matrix).T, index, count)
+    statistic = ClusterStatistic(count, lambda counts: _reliability(counts @ sums.T)[:, None])
+    found = Estimate(float(_reliability(sums.sum(axis=1))), len(matrix))
+    return with_intervals([found], statistic, resamples=resamples, seed=seed)[0]
+
+
 def fleiss_kappa(ratings: ArrayLike) -> Estimate:
     """Fleiss' kappa: any number of raters, who need not be the same for every unit.
 
@@ -68,7 +101,21 @@ def fleiss_kappa(ratings: ArrayLike) -> Estimate:
     return _kappa(float(observed.mean()), float(shares @ shares), n, one_category=len(shares) == 1)
 
 
-def leave_one_out_ratings(ratings: ArrayLike, *, ranks: bool = False) -> Estimate:
+def cohen_kappa(one: ArrayLike, other: ArrayLike) -> Estimate:
+    """Cohen's kappa of two raters, on the units that both have rated, n of them."""
+    ratings = np.column_stack([as_matrix(one)[0], as_matrix(other)[0]])
+    values = ratings[~np.isnan(ratings).any(axis=1)]
+    if not len(values):
+        return Estimate(None, 0, reason="no unit has two ratings")
+    shares = _indicators(values).mean(axis=0)
+    observed = float((values[:, 0] == values[:, 1]).mean())
+    chance = float(shares[0] @ shares[1])
+    return _kappa(observed, chance, len(values), one_category=shares.shape[1] == 1)
+
+
+def leave_one_out_ratings(
+    ratings: ArrayLike, *, ranks: bool = False, groups: ArrayLike | None = None
+) -> Estimate:
     """Correlation of one rating with the mean of the item's others; raters are anonymous.
 
     Where a list's slots are not persons, a correlation per slot would depend on the order of
@@ -77,9 +124,12 @@ def leave_one_out_ratings(ratings: ArrayLike, *, ranks: bool = False) -> Estimat
     `ranks`), and an item's points share its weight of 1: the order within lists has no
     influence, lists may differ in length, and items with a single rating do not count. n is
     the number of items.
+
+    `groups` label the columns where several ratings were given on one occasion (the votes on one
+    comparison, say): the others are then those of other occasions.
     """
-    values = np.sort(as_matrix(ratings), axis=1)  # so that equal lists have equal sums
-    others = _mean_of_others(values)
+    values = as_matrix(ratings)
+    others = _mean_of_others(values, np.arange(values.shape[1]) if groups is None else groups)
     usable = ~np.isnan(others)
     n = int(usable.any(axis=1).sum())
     if n < 2:
@@ -99,16 +149,19 @@ def split_half(
     """Reliability of the mean rating: correlation of two random halves, stepped up.
 
     Each item's ratings are split at random into halves (of an odd number one is left out),
-    the halves' means are correlated, and Spearman-Brown's 2r / (1 + r) gives the value for
-    the full number of ratings; mean over `splits`. Its square root is about the most any
-    metric can correlate with the mean rating. n is the number of items with two ratings.
+    the halves' means are correlated, and Spearman-Brown's kr / (1 + (k - 1)r) gives the value
+    for all ratings, which are k times a half: 2, and a little more where one is left out. Mean
+    over `splits`. Its square root is about the most any metric can correlate with the mean
+    rating. n is the number of items with two ratings.
     """
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
     if len(values) == 0:
         return Estimate(None, 0, reason=_NO_ITEM)
     generator = np.random.default_rng(seed)
-    half = (~np.isnan(values)).sum(axis=1, keepdims=True) // 2
+    given = (~np.isnan(values)).sum(axis=1, keepdims=True)
+    half = given // 2
+    times = float((given / half).mean())
     place = np.arange(values.shape[1])
     found: list[float] = []
     reason: str | None = None
@@ -119,11 +172,28 @@ def split_half(
         other = (shuffled * ((place >= half) & (place < 2 * half))).sum(axis=1) / half[:, 0]
         estimate = correlation(one, other)[0]
         reason = reason or estimate.reason
-        if estimate.value is not None and estimate.value > -1:
-            found.append(2 * estimate.value / (1 + estimate.value))
+        if estimate.value is not None and (stepped := 1 + (times - 1) * estimate.value) > 0:
+            found.append(times * estimate.value / stepped)
     if not found:
         return Estimate(None, len(values), reason=reason or "the halves contradict each other")
     return Estimate(float(np.mean(found)), len(values))
+
+
+def _reliability_parts(values: FloatArray) -> FloatArray:
+    """Rows x sums: one, values, the squares within the row, its total, and its mean's square."""
+    points = _standardised(values)[..., 0]
+    count = (~np.isnan(values)).sum(axis=1)
+    total = points.sum(axis=1)
+    own = total**2 / count
+    return np.column_stack([np.ones(len(values)), count, (points**2).sum(axis=1) - own, total, own])
+
+
+def _reliability(sums: FloatArray) -> FloatArray:
+    rows, values, within, total, own = (sums[..., i] for i in range(5))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = (own - total**2 / values) / (rows - 1)
+        result: FloatArray = 1 - within / (values - rows) / between
+    return np.where(np.isfinite(result), result, np.nan)  # rows of one mean have no reliability
 
 
 def _too_few(units: int) -> Estimate:
@@ -160,12 +230,13 @@ def _standardised(values: FloatArray) -> FloatArray:
     return points
 
 
-def _mean_of_others(values: FloatArray) -> FloatArray:
-    """For each rating the mean of the item's other ratings; NaN without a rating or others."""
+def _mean_of_others(values: FloatArray, groups: ArrayLike) -> FloatArray:
+    """For each rating the mean of the item's ratings of other groups; NaN where there is none."""
+    labels = np.asarray(groups)
     result = np.full(values.shape, np.nan)
     for column in range(values.shape[1]):
-        # Summed afresh: subtracting from the total would break ties by rounding.
-        others = np.delete(values, column, axis=1)
+        # Summed afresh and in order, so that rounding breaks no tie between equal lists.
+        others = np.sort(values[:, labels != labels[column]], axis=1)
         count = (~np.isnan(others)).sum(axis=1)
         mean = np.nansum(others, axis=1) / np.maximum(count, 1)
         result[:, column] = np.where((count > 0) & ~np.isnan(values[:, column]), mean, np.nan)

@@ -10,10 +10,19 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import binomtest
 
 from causerie.stats.agreement import krippendorff_alpha
 from causerie.stats.correlation import point_biserial
-from causerie.stats.estimate import Estimate, FloatArray, IntArray, as_matrix
+from causerie.stats.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    Labels,
+    as_matrix,
+    label_index,
+)
+from causerie.stats.resampling import ClusterStatistic
 
 Votes: TypeAlias = Sequence[Sequence[str | None]]
 """Pairs x annotators."""
@@ -46,13 +55,63 @@ def voting_points(votes: Votes, first: ArrayLike, second: ArrayLike, responses: 
     cast there: where every response has equally many this changes no correlation, and where
     an annotator is missing it does not pass for a bad response. NaN without any vote.
     """
+    by_vote = points_by_vote(votes, first, second, responses)
+    cast = (~np.isnan(by_vote)).sum(axis=(1, 2))
+    return np.where(cast > 0, np.nansum(by_vote, axis=(1, 2)) / np.maximum(cast, 1), np.nan)
+
+
+def points_by_vote(votes: Votes, first: ArrayLike, second: ArrayLike, responses: int) -> FloatArray:
+    """Responses x comparisons x annotators: whether a vote gave the response its point.
+
+    Comparisons are those of each response in their order; NaN where there is none, or no vote.
+    """
     codes = vote_codes(votes)
-    points, cast = np.zeros(responses), np.zeros(responses)
-    for members, own in ((first, _A), (second, _B)):
-        index = np.asarray(members, dtype=np.int64)
-        np.add.at(points, index, ((codes == own) | (codes == _GOOD)).sum(axis=1))
-        np.add.at(cast, index, (~np.isnan(codes)).sum(axis=1))
-    return np.where(cast > 0, points / np.maximum(cast, 1), np.nan)
+    sides = [np.asarray(members, dtype=np.int64) for members in (first, second)]
+    most = int(np.bincount(np.concatenate(sides), minlength=1).max())
+    points = np.full((responses, most, codes.shape[1]), np.nan)
+    met = np.zeros(responses, np.int64)
+    for row, *members in zip(codes, *sides, strict=True):
+        for response, own in zip(members, (_A, _B), strict=True):
+            given = np.where((row == own) | (row == _GOOD), 1.0, 0.0)
+            points[response, met[response]] = np.where(np.isnan(row), np.nan, given)
+            met[response] += 1
+    return points
+
+
+def cyclic_triples(votes: Votes, first: ArrayLike, second: ArrayLike) -> Estimate:
+    """The share of triples of responses that people prefer in a circle: a over b over c over a.
+
+    A triple counts, n of them, if each of its three comparisons has more votes for one side;
+    pairs that occur several times are one comparison. Someone who tosses a coin has a quarter,
+    whoever orders responses by anything at all has fewer. In random tournaments any two triples
+    are independent, so the interval is the binomial one (Clopper and Pearson's).
+    """
+    codes = vote_codes(votes)
+    lead: dict[tuple[int, int], int] = {}
+    for a, b, row in zip(
+        np.asarray(first).tolist(), np.asarray(second).tolist(), codes, strict=True
+    ):
+        won = int((row == _A).sum()) - int((row == _B).sum())
+        for sides, own in (((a, b), won), ((b, a), -won)):
+            lead[sides] = lead.get(sides, 0) + own
+    beaten: dict[int, set[int]] = {}
+    for (winner, loser), own in lead.items():
+        if own > 0:
+            beaten.setdefault(winner, set()).add(loser)
+    nobody: set[int] = set()
+    circles = ordered = 0
+    for a, losers in beaten.items():
+        for b in losers:
+            over_both = beaten.get(b, nobody)
+            ordered += len(over_both & losers)  # a over b over c, and a over c
+            circles += sum(a in beaten.get(c, nobody) for c in over_both)
+    circles //= 3  # met once from each of its members
+    triples = circles + ordered
+    if not triples:
+        reason = "no three responses were compared with a winner each time"
+        return Estimate(None, 0, reason=reason)
+    interval = binomtest(circles, triples).proportion_ci()
+    return Estimate(circles / triples, triples, float(interval.low), float(interval.high))
 
 
 def ignore_equal_points(votes: Votes) -> tuple[IntArray, FloatArray]:
@@ -90,6 +149,25 @@ def cont2cat(differences: ArrayLike, votes: Votes) -> list[Estimate]:
     """
     codes = vote_codes(votes)
     return [_with_metric(codes, row) for row in as_matrix(differences)]
+
+
+def cont2cat_of_clusters(
+    differences: ArrayLike, votes: Votes, clusters: Labels
+) -> ClusterStatistic:
+    """The same for resamples of whole clusters; `clusters` are those of the pairs."""
+    codes, rows = vote_codes(votes), as_matrix(differences)
+    index, count = label_index(clusters)
+
+    def alphas(counts: FloatArray) -> FloatArray:
+        found = np.full((len(counts), len(rows)), np.nan)
+        for resample, drawn in enumerate(counts):
+            pairs = np.repeat(np.arange(len(index)), drawn[index].astype(np.int64))
+            for metric, row in enumerate(rows):
+                value = _with_metric(codes[pairs], row[pairs]).value
+                found[resample, metric] = np.nan if value is None else value
+        return found
+
+    return ClusterStatistic(count, alphas)
 
 
 def cont2cat_floor(votes: Votes) -> Estimate:

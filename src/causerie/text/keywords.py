@@ -32,9 +32,9 @@ class Frequencies:
         """Of a corpus, one utterance per text."""
         counts: Counter[str] = Counter()
         utterances = 0
-        for tokens in (tagger or LexiconTagger()).tag(texts):
+        for found in candidates(texts, tagger):
             utterances += 1
-            counts.update({token.lemma for token in tokens if _is_candidate(token)})
+            counts.update(found)
         return cls(utterances, counts)
 
     def idf(self, word: str) -> float:
@@ -121,6 +121,12 @@ class KeywordExtractor:
         )
         kept = [keyword for keyword in scored if keyword.score > self.threshold]
         return tuple(sorted(kept, key=lambda keyword: (-keyword.score, keyword.word)))
+
+
+def candidates(texts: Iterable[str], tagger: Tagger | None = None) -> Iterator[set[str]]:
+    """What may be a keyword of each text: the lemmas of its nouns, verbs and adjectives."""
+    for tokens in (tagger or LexiconTagger()).tag(texts):
+        yield {token.lemma for token in tokens if _is_candidate(token)}
 
 
 def _is_candidate(token: Token) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from causerie.errors import CauserieError
 from causerie.render.svg import BLUE, RED, Anchor, Scale, label, picture, polyline
 
+LOG = "metrics.jsonl"
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
@@ -110,9 +111,9 @@ class Log:
     def __init__(self, folder: Path, step: int) -> None:
         """Continue the log at `step`: what an interrupted run logged after it is dropped."""
         self._folder = folder
-        self._file = folder / "metrics.jsonl"
+        self._file = folder / LOG
         self._pending: list[dict[str, Any]] = []
-        kept = [e for e in self._entries() if e["step"] <= step]
+        kept = [e for e in read_log(folder) if e["step"] <= step]
         self._file.write_text("".join(json.dumps(e) + "\n" for e in kept), encoding="utf-8")
 
     def step(self, step: int, loss: float) -> None:
@@ -129,7 +130,7 @@ class Log:
     def draw(self) -> None:
         """Write the loss and the deciding validation score over the steps as a picture."""
         self.flush()
-        entries = self._entries()
+        entries = read_log(self._folder)
         losses = [(e["step"], e["loss"]) for e in entries if "loss" in e]
         checks = [e for e in entries if "loss" not in e]
         name = next((key for e in checks for key in e if key != "step"), "score")
@@ -140,21 +141,30 @@ class Log:
         ]
         _write(self._folder / "curve.svg", lines, f"steps: {entries[-1]['step'] if entries else 0}")
 
-    def _entries(self) -> list[dict[str, Any]]:
-        if not self._file.exists():
-            return []
-        entries = []
-        for line in self._file.read_text(encoding="utf-8").splitlines():
-            try:
-                entries.append(json.loads(line))
-            except ValueError:  # the last line of a killed run
-                break
-        return entries
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """What a training run has logged so far: steps with their loss, and validations."""
+    file = folder / LOG
+    if not file.exists():
+        return []
+    entries = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            entries.append(json.loads(line))
+        except ValueError:  # the last line of a killed run
+            break
+    return entries
 
 
-def draw_scores(path: Path, points: list[tuple[int, float]], name: str, below: str) -> None:
-    """Write one score as a line over whole numbers, which `below` names."""
-    _write(path, [_line(points, RED, name, "end")], below)
+def draw_scores(
+    path: Path,
+    points: list[tuple[int, float]],
+    name: str,
+    below: str,
+    intervals: Sequence[tuple[float, float]] = (),
+) -> None:
+    """Write one score as a line over whole numbers, which `below` names, with its intervals."""
+    _write(path, [_line(points, RED, name, "end", intervals)], below)
 
 
 def _write(path: Path, lines: list[str], below: str) -> None:
@@ -169,14 +179,31 @@ def _smooth(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return [(group[-1][0], sum(loss for _, loss in group) / len(group)) for group in groups]
 
 
-def _line(points: list[tuple[int, float]], colour: str, name: str, side: Anchor) -> str:
-    """Return a line over the whole width with its own vertical scale, labelled at one side."""
+def _line(
+    points: list[tuple[int, float]],
+    colour: str,
+    name: str,
+    side: Anchor,
+    intervals: Sequence[tuple[float, float]] = (),
+) -> str:
+    """Return a line over the whole width with its own vertical scale, labelled at one side.
+
+    The scale holds 0, and is the whole of 0 to 1 where the values lie there (shares, AUC): how
+    much they change is seen in proportion, and pictures of several trainings can be compared.
+    """
     if not points:
         return ""
     steps, values = [p[0] for p in points], [p[1] for p in points]
     x = Scale(min(steps), max(steps), MARGIN, WIDTH - MARGIN)
-    y = Scale(min(values), max(values), HEIGHT - MARGIN, MARGIN)
+    shown = [*values, *(end for ends in intervals for end in ends)]
+    top = max(0.0, *shown) if min(shown) < 0 else max(1.0, *shown)
+    y = Scale(min(0.0, *shown), top, HEIGHT - MARGIN, MARGIN)
     edge = 6 if side == "start" else WIDTH - 6
     highest = label(edge, MARGIN - 24, f"{name} {y.high:.3g}", anchor=side, colour=colour)
     lowest = label(edge, HEIGHT - MARGIN + 18, f"{y.low:.3g}", anchor=side, colour=colour)
-    return polyline([(x(s), y(v)) for s, v in points], colour, thick=1.5) + highest + lowest
+    bars = [
+        polyline([(x(step), y(low)), (x(step), y(high))], colour, thick=1)
+        for step, (low, high) in zip(steps, intervals, strict=False)
+    ]
+    line = polyline([(x(s), y(v)) for s, v in points], colour, thick=1.5)
+    return line + "".join(bars) + highest + lowest

@@ -33,6 +33,8 @@ class LoopConfig:
     """Steps between two validations."""
     patience: int | None = None
     """Stop after this many validations without a better score."""
+    bfloat16: bool = False
+    """Compute in bfloat16 on a CPU, too, as is always done on a GPU."""
     seed: int = 0
 
 
@@ -46,6 +48,10 @@ class TrainingConfig:
     warmup_steps: int = option(0, "steps of warm-up, at most a tenth of all", least=0)
     weight_decay: float = option(0.0, "of AdamW", least=0)
     clip: float = option(1.0, "largest norm of a gradient")
+    bfloat16: bool = option(
+        False,
+        "compute in bfloat16 on a CPU, too: more than twice as fast where it has the instructions",
+    )
     seed: int = option(0, "random seed", least=0)
 
     def __post_init__(self) -> None:
@@ -62,6 +68,7 @@ class TrainingConfig:
             weight_decay=self.weight_decay,
             clip=self.clip,
             validate_every=batches_per_epoch,
+            bfloat16=self.bfloat16,
             seed=self.seed,
         )
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, Fields, named_value
 from causerie.errors import CauserieError
 from causerie.io import Annotation, Rejected, read, read_annotations
 from causerie.io.annotations import opening
@@ -42,8 +42,12 @@ class Corpus:
         cls,
         paths: Sequence[Path],
         rejected: Callable[[Rejected], None] = lambda record: None,
+        without: Fields | None = None,
     ) -> Corpus:
-        """Every good dialogue of at least two turns; bad records are handed to `rejected`."""
+        """Every good dialogue of at least two turns; bad records are handed to `rejected`.
+
+        Those that have one of the values of `without` are left out.
+        """
         sources = []
         for path in paths:
             dialogues = []
@@ -52,6 +56,8 @@ class Corpus:
                     rejected(record)
                     continue
                 dialogue = record.dialogue if isinstance(record, Exchange) else record
+                if without and named_value(dialogue, without):
+                    continue
                 if not all(turn.text for turn in dialogue.turns):  # silence teaches nothing
                     said = tuple(turn for turn in dialogue.turns if turn.text)
                     dialogue = replace(dialogue, turns=said)
@@ -63,7 +69,7 @@ class Corpus:
         return cls(tuple(sources))
 
     def split(self, seed: int) -> tuple[Corpus, Corpus]:
-        """The dialogues to train on, and those held out: some of each file."""
+        """The dialogues to train on, and those held out: some of each file, of other users."""
         kept, held = [], []
         for source in self.sources:
             if len(source) < LEAST:
@@ -71,11 +77,17 @@ class Corpus:
                     f"a file with {len(source)} dialogues cannot spare some for validation: "
                     "give --valid"
                 )
-            order = random.Random(seed).sample(source, len(source))
             count = max(len(source) // HELD_OUT, min(16, len(source) // 4))
-            held.append(tuple(order[:count]))
-            kept.append(tuple(order[count:]))
+            some, others = _drawn(source, count, seed)
+            held.append(some)
+            kept.append(others)
         return Corpus(tuple(kept)), Corpus(tuple(held))
+
+    def halves(self, seed: int) -> tuple[Corpus, Corpus]:
+        """Two halves of each file with different users; what cannot be halved is in both."""
+        pairs = [_drawn(source, len(source) // 2, seed, least=2) for source in self.sources]
+        one = tuple(first or second for first, second in pairs)
+        return Corpus(one), Corpus(tuple(second or first for first, second in pairs))
 
     def without(self, other: Corpus) -> Corpus:
         """Only dialogues that share no exchange with the other corpus.
@@ -226,6 +238,33 @@ def sample(things: Sequence[Thing], count: int | None, seed: int) -> list[Thing]
     return random.Random(seed).sample(things, count)
 
 
+def sample_evenly(groups: Sequence[Sequence[Thing]], count: int, seed: int) -> list[Thing]:
+    """About so many of them: an equal share of each group, as far as it goes."""
+    share = -(-count // max(1, len(groups)))
+    return [thing for group in groups for thing in sample(group, share, seed)]
+
+
+def _drawn(
+    source: Sequence[Dialogue], count: int, seed: int, least: int = LEAST
+) -> tuple[tuple[Dialogue, ...], tuple[Dialogue, ...]]:
+    """At least so many dialogues, and the others; nobody is in both where users are named.
+
+    A file that names fewer users than `least` is divided by dialogue.
+    """
+    by_user: dict[object, list[Dialogue]] = {}
+    for number, dialogue in enumerate(source):
+        user = dialogue.metadata.get("user")
+        by_user.setdefault(number if user is None else repr(user), []).append(dialogue)
+    groups = list(by_user.values())
+    if len(groups) < least:
+        groups = [[dialogue] for dialogue in source]
+    drawn: list[Dialogue] = []
+    others: list[Dialogue] = []
+    for group in random.Random(seed).sample(groups, len(groups)):
+        (drawn if len(drawn) < count else others).extend(group)
+    return tuple(drawn), tuple(others)
+
+
 def _exchange_keys(dialogue: Dialogue) -> set[tuple[str, ...]]:
     """The words of every turn and the one before it, where there are enough of them."""
     words = [_WORD.findall(turn.text.lower()) for turn in dialogue.turns]
@@ -257,11 +296,21 @@ class Batches(Generic[Thing]):
     """Batches of about `size` things of one source; an epoch has each of them exactly once.
 
     Every epoch has an order of its own. What does not fill a batch is spread over the others of
-    its source.
+    its source. With `most`, an epoch draws only so many of a source that has more. `order` may say
+    in which order the things of a source are dealt out, so that neighbours come into one batch.
     """
 
-    def __init__(self, sources: Sequence[Sequence[Thing]], size: int, seed: int) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Sequence[Thing]],
+        size: int,
+        seed: int,
+        *,
+        most: int | None = None,
+        order: Callable[[int, random.Random], Sequence[int]] | None = None,
+    ) -> None:
         self._sources, self._size, self._seed = sources, size, seed
+        self._most, self._order = most, order
         self._epoch: int | None = None
         self._batches: list[list[Thing]] = []
 
@@ -278,12 +327,21 @@ class Batches(Generic[Thing]):
         return self._batches[place]
 
     def _count(self, source: Sequence[Thing]) -> int:
-        return max(1, len(source) // self._size)
+        return max(1, self._drawn(source) // self._size)
+
+    def _drawn(self, source: Sequence[Thing]) -> int:
+        return len(source) if self._most is None else min(len(source), self._most)
 
     def _shuffled(self, rng: random.Random) -> list[list[Thing]]:
         batches = []
-        for source in self._sources:
-            order, count = rng.sample(source, len(source)), self._count(source)
-            batches += [order[place::count] for place in range(count)]
+        for number, source in enumerate(self._sources):
+            count = self._count(source)
+            if self._order is None:
+                order = rng.sample(source, self._drawn(source))
+                batches += [order[place::count] for place in range(count)]
+            else:
+                order = [source[place] for place in self._order(number, rng)]
+                cuts = [round(place * len(order) / count) for place in range(count + 1)]
+                batches += [order[start:stop] for start, stop in pairwise(cuts)]
         rng.shuffle(batches)
         return batches

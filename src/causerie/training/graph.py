@@ -15,12 +15,13 @@ from causerie.graph import conceptnet, wordnet
 from causerie.graph.about import About, Source
 from causerie.graph.builder import Builder, check_place
 from causerie.graph.conceptnet import read_assertions, read_numberbatch
-from causerie.graph.corpus import count_words, read_answers
+from causerie.graph.corpus import count_words, read_answers, read_usage
 from causerie.graph.edges import Edge, within
 from causerie.graph.triples import read_triples
 from causerie.graph.vectors import WordVector, reduced
 from causerie.graph.wordnet import read_wordnet
 from causerie.io.verified import sha256
+from causerie.licences import NOT_STATED
 from causerie.progress import Progress, Watch, ignore
 from causerie.text.keywords import Frequencies
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 WORDNET = "wordnet-3.1"
 DIMENSION = 64
-"""Of the vectors that the encoder makes of words."""
+"""Of the vectors that are made of words."""
 _CHUNK = 2048
 
 
@@ -45,16 +46,18 @@ class GraphPlan:
     corpus: tuple[Path, ...] = ()
     """Dialogues."""
     numberbatch: Path | None = None
-    """Vectors; without them the encoder makes some."""
+    """Vectors; where they are not given, some are made."""
+    vectors: str = "encoder"
+    """Made by the encoder, or of the usage in the corpus: which words stand together."""
     dimension: int = DIMENSION
-    """Of the encoder's vectors; 0: there are none."""
+    """Of the vectors that are made; 0: there are none."""
     language: str = "en"
     """Of ConceptNet's words."""
     relations: tuple[str, ...] = ()
     """Of ConceptNet and the triples; all if none is named."""
     spoken: int = 0
     """Only words that at least so many utterances of the corpus have."""
-    licence: str = "not stated"
+    licence: str = NOT_STATED
     """Of triples and corpus, for the card."""
     recipe: str = ""
     """The command, for the card."""
@@ -67,6 +70,10 @@ class GraphPlan:
             )
         if self.spoken and not self.corpus:
             raise CauserieError("--spoken counts utterances of a corpus: give --corpus")
+        if self.vectors not in ("encoder", "usage"):
+            raise CauserieError(f"--vectors is encoder or usage, not {self.vectors}")
+        if self.vectors == "usage" and not self.corpus:
+            raise CauserieError("--vectors usage looks at a corpus: give --corpus")
         given = (self.conceptnet, self.numberbatch, *self.triples, *self.corpus)
         for path in filter(None, given):
             if not path.is_file():
@@ -84,7 +91,7 @@ def build_graph(
     # What has to be fetched first: it may not be had, and reading a corpus takes minutes.
     if plan.wordnet:
         engines.store.pull(WORDNET)
-    if plan.dimension and not plan.numberbatch:
+    if plan.dimension and not plan.numberbatch and plan.vectors == "encoder":
         _ = engines.encoder
     builder = Builder()
     frequencies = words = None
@@ -130,7 +137,12 @@ def _vectors(
         return read_numberbatch(plan.numberbatch, builder, plan.language, watch), origin
     if not plan.dimension:
         return iter(()), ""
-    words, encoder = builder.words, engines.encoder
+    words = builder.words
+    if plan.vectors == "usage":
+        names = ", ".join(path.name for path in plan.corpus)
+        origin = f"which words stand together in {names}, {plan.dimension} singular vectors"
+        return read_usage(plan.corpus, words, plan.dimension, watch), origin
+    encoder = engines.encoder
     origin = (
         f"the words by {encoder.name} (SHA-256 {encoder.sha256[:12]}), "
         f"{plan.dimension} principal components"

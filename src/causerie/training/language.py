@@ -6,10 +6,12 @@ said, and how often it finds what a user really said to the system among what ot
 
 from __future__ import annotations
 
+import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -23,9 +25,10 @@ from causerie.engines.likelihood import Likelihood
 from causerie.engines.tuning import Tuning
 from causerie.engines.turnformat import TurnFormat
 from causerie.options import option
-from causerie.stats import ClusteredRatio, rank_of_true
+from causerie.stats import ClusteredRatio, Estimate, rank_of_true
+from causerie.training.checkpoint import draw_scores, read_log
 from causerie.training.config import LoopConfig, TrainingConfig
-from causerie.training.corpus import Batches, Corpus, sample
+from causerie.training.corpus import Batches, Corpus, sample, sample_evenly
 from causerie.training.loop import Task
 from causerie.training.negatives import clusters_of, ranking_items
 
@@ -36,10 +39,11 @@ HISTORY = 6
 """Turns that the model sees before a reaction."""
 AT_ONCE = 16
 """Dialogues that are scored together."""
-VALIDATED = 48
-"""Held-out dialogues, and reactions, at every validation during training."""
+VALIDATED, VALIDATED_TURNS = 60, 12
+"""Held-out dialogues at every validation during training, and how many turns of each."""
 MEASURED, RANKED = 120, 240
-"""Dialogues and reactions at the end."""
+"""Other dialogues, and reactions, at the end."""
+NATS = "nats/char"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,9 @@ class LanguageConfig(TrainingConfig):
         192, "tokens of a dialogue that a step sees, at most those the network can", least=64
     )
     batch: int = option(8, "dialogues per step, all of one file", least=1)
+    per_file: int | None = option(
+        None, "dialogues of a file that an epoch draws at most, so that none rules [all]", least=1
+    )
     epochs: float = option(1.0, "passes over the training data")
     learning_rate: float = option(5e-4, "highest learning rate, after the warm-up")
     warmup_steps: int = option(50, "steps of warm-up, at most a tenth of all", least=0)
@@ -82,9 +89,13 @@ class LanguageModelling(Task):
         self.longest = min(config.longest, backbone.window)
         self.module = config.tuning.prepare(backbone.model)
         self.format = self.engine().format
-        self.batches = Batches(train.sources, config.batch, config.seed)
-        self.dialogues = sample(valid.dialogues, VALIDATED, config.seed)
-        self.reactions = sample(reactions(valid, config.seed), VALIDATED, config.seed)
+        self.batches = Batches(train.sources, config.batch, config.seed, most=config.per_file)
+        self.dialogues = [
+            replace(dialogue, turns=dialogue.turns[:VALIDATED_TURNS])
+            for dialogue in sample_evenly(valid.sources, VALIDATED, config.seed)
+        ]
+        known = inspect.signature(backbone.model.forward).parameters
+        self._keeps_logits = "logits_to_keep" in known
 
     def engine(self) -> Likelihood:
         """The network as it is now: what an engine remembers is from the weights it saw."""
@@ -94,27 +105,75 @@ class LanguageModelling(Task):
         return self.batches[index], random.Random(f"{self.config.seed}/{index}")
 
     def loss(self, batch: tuple[list[Dialogue], random.Random]) -> Tensor:
-        dialogues, rng = batch
+        """One dialogue per pass: nothing is padded, and larger passes are slower on a CPU."""
         self.module.eval()  # an adapter sees each text about once: no dropout
         nats, count = torch.zeros((), device=self.backbone.model.device), 0
-        for dialogue in dialogues:
-            tokens, scored = row(self.format, dialogue, self.longest, rng)
+        for tokens, scored in self.rows(*batch):
             if not scored:
                 continue
             ids = torch.tensor(tokens, device=nats.device)
             before = torch.tensor(scored, device=nats.device) - 1
-            output = self.module(input_ids=ids[None], use_cache=False)
-            logits = output.logits[0, before].float()
-            nats = nats + functional.cross_entropy(logits, ids[before + 1], reduction="sum")
-            count += len(scored)
+            wanted = {"logits_to_keep": before} if self._keeps_logits else {}
+            logits = self.module(input_ids=ids[None], use_cache=False, **wanted).logits[0]
+            if not self._keeps_logits:
+                logits = logits[before]
+            loss = functional.cross_entropy(logits.float(), ids[before + 1], reduction="sum")
+            nats, count = nats + loss, count + len(scored)
         return nats / max(1, count)
 
+    def rows(
+        self, dialogues: Sequence[Dialogue], rng: random.Random
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        """What a step sees of each dialogue of its batch."""
+        return (row(self.format, dialogue, self.longest, rng) for dialogue in dialogues)
+
+    def tokens_after(self, steps: Iterable[int]) -> dict[int, int]:
+        """How many tokens went through the network by the end of these steps."""
+        asked = set(steps)
+        found, tokens = {0: 0} if 0 in asked else {}, 0
+        for step in range(1, max(asked, default=0) + 1):
+            tokens += sum(len(seen) for seen, _ in self.rows(*self.batch(step - 1)))
+            if step in asked:
+                found[step] = tokens
+        return found
+
     def validate(self) -> dict[str, float]:
-        engine = self.engine()
-        scores = {"nats/char": -nats_per_character(engine, self.dialogues).ratio()}
-        if self.reactions:
-            scores["reactions"] = reactions_found(engine, self.reactions).ratio()
-        return scores
+        found = nats_per_character(self.engine(), self.dialogues)
+        interval = found.estimate()
+        scores = {NATS: found.ratio(), "low": interval.high or 0.0, "high": interval.low or 0.0}
+        return {name: -nats for name, nats in scores.items()}
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A validation: after how much training, and how good the network was."""
+
+    step: int
+    tokens: int
+    nats: Estimate
+    """For each character."""
+
+
+def learning_curve(task: LanguageModelling, folder: Path) -> list[CurvePoint]:
+    """Every validation that the training logged; also drawn, as `learning-curve.svg`."""
+    checks = [entry for entry in read_log(folder) if NATS in entry]
+    tokens = task.tokens_after(entry["step"] for entry in checks)
+    n = len(task.dialogues)
+    points = [
+        CurvePoint(e["step"], tokens[e["step"]], Estimate(-e[NATS], n, -e["high"], -e["low"]))
+        for e in checks
+    ]
+    drawn = [(point.tokens, point.nats.value or 0.0) for point in points]
+    ranges = [(point.nats.low or 0.0, point.nats.high or 0.0) for point in points]
+    draw_scores(folder / "learning-curve.svg", drawn, NATS, "tokens", ranges)
+    return points
+
+
+def told(curve: Sequence[CurvePoint]) -> dict[str, str]:
+    """The curve as lines of a card."""
+    n = curve[0].nats.n if curve else 0
+    start = f"nats per character of the beginnings of {n} dialogues of the validation"
+    return {f"{start}, after {point.tokens:,} tokens": point.nats.text(3) for point in curve}
 
 
 def row(
@@ -200,7 +259,7 @@ def measure(
     engines: Mapping[str, Callable[[], Likelihood]], valid: Corpus, seed: int
 ) -> dict[str, str]:
     """Each engine on the same held-out data, and how much the first is better than the others."""
-    dialogues = sample(valid.dialogues, MEASURED, seed)
+    dialogues = sample_evenly(valid.sources, MEASURED, seed)
     items = sample(reactions(valid, seed), RANKED, seed)
     found: dict[str, dict[str, ClusteredRatio]] = {"nats per character": {}}
     if items:

@@ -89,15 +89,16 @@ def fit(
     identity: Mapping[str, Any] | None = None,
     resume: bool = False,
     restart: bool = False,
+    finish: bool = False,
     checkpoint_minutes: float = 3.0,
     watch: Watch = ignore,
 ) -> LoopState:
     """Train until the steps are done or validation stops improving; leave the best weights.
 
     `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
-    interrupted goes on from there, to the same result, and with `restart` what is there is
-    written over. `identity` is whatever else decides the result (data, hyper-parameters): a
-    checkpoint of another one is refused.
+    interrupted goes on from there, to the same result, with `finish` it ends there, and with
+    `restart` what is there is written over. `identity` is whatever else decides the result (data,
+    hyper-parameters): a checkpoint of another one is refused.
     """
     trainable = {n: p for n, p in task.module.named_parameters() if p.requires_grad}
     device = next(iter(trainable.values())).device
@@ -114,19 +115,37 @@ def fit(
             f"{folder} holds an earlier training: add --resume to go on with it, or --force to "
             "begin anew"
         )
+    if finish and not checkpoint.exists():
+        raise CauserieError(
+            f"{folder} holds no training that could be finished: leave out --finish"
+        )
     state = LoopState(**checkpoint.load()) if checkpoint.exists() else LoopState(config.steps)
     log = Log(folder, state.step)
     saved = time.monotonic()
+    half = config.bfloat16 or device.type == "cuda"
 
-    while state.step < config.steps and not (
-        config.patience is not None and state.validations_since_best >= config.patience
+    def validate() -> None:
+        task.module.eval()
+        with torch.inference_mode():
+            scores = task.validate()
+        if state.validated(scores):
+            checkpoint.save_best()
+        log.validation(state.step, scores)
+
+    if finish and state.scores_step < state.step:
+        validate()
+        checkpoint.save(asdict(state))
+    while (
+        not finish
+        and state.step < config.steps
+        and not (config.patience is not None and state.validations_since_best >= config.patience)
     ):
         torch.manual_seed(config.seed * 1_000_003 + state.step)
         task.module.train()
         loss = 0.0
         for part in range(config.accumulate):
             batch = task.batch(state.step * config.accumulate + part)
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=half):
                 cost = task.loss(batch) / config.accumulate
             cost.backward()  # type: ignore[no-untyped-call]
             loss += cost.item()
@@ -145,12 +164,7 @@ def fit(
         log.step(state.step, loss)
         due = state.step % config.validate_every == 0 or state.step == config.steps
         if due:
-            task.module.eval()
-            with torch.inference_mode():
-                scores = task.validate()
-            if state.validated(scores):
-                checkpoint.save_best()
-            log.validation(state.step, scores)
+            validate()
         if due or time.monotonic() - saved > 60 * checkpoint_minutes:
             log.flush()
             checkpoint.save(asdict(state))

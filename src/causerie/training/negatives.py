@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from causerie.engines.encoder import Encoder
+    from causerie.models import Pooling
 
 POOL = 20_000
 """Utterances, drawn at random, among which meanings are compared:"""
@@ -31,7 +32,8 @@ COMPARED = 1000
 NEAREST = 5
 """of which the nearest can be drawn."""
 TRIES = 64
-QUERIES_AT_ONCE = 256
+AROUND = 1000
+"""Hits of a search around the middle one, among which one of a given length is found."""
 CANDIDATES = 16
 """One true response and this many but one false ones are ranked."""
 
@@ -123,6 +125,14 @@ def corrupt(response: str, last: str, other: str, rng: random.Random) -> str:
     return changed if changed.strip() and changed != response else other
 
 
+def corruptions(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
+    """Return a false response by each attack that changes something, and the last turn itself."""
+    response, last = exchange.response.text, exchange.last(1)[0].text
+    made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
+    texts = {"the last turn": last, **made}
+    return {name: text for name, text in texts.items() if text.strip() and text != response}
+
+
 def _replace(text: str, words: dict[str, str]) -> str:
     def exchange(match: re.Match[str]) -> str:
         word = match[0]
@@ -172,35 +182,59 @@ def random_negatives(
 
 
 def lexical_negatives(
-    said: Utterances, exchanges: Sequence[Exchange], retrieved: int
+    said: Utterances, exchanges: Sequence[Exchange], *, length_matched: bool = False
 ) -> list[str | None]:
-    """The middle one of those that a full-text search (BM25) for the response finds."""
+    """The middle one of all that a full-text search (BM25) for the response finds.
+
+    Length-matched, it is that of the hits around the middle which is nearest in length.
+    """
     import bm25s
 
+    owners, lengths = np.array(said.owners), np.array([len(one) for one in said.words])
+    numbers: dict[Words, int] = {}
+    sayings = np.array([numbers.setdefault(one, len(numbers)) for one in said.words])
     index = bm25s.BM25()
     index.index([_tokens(one) for one in said.words], show_progress=False)
-    # some of what is found is the response itself, or said in the same dialogue
-    count = min(len(said.texts), 2 * retrieved)
     found: list[str | None] = []
-    for start in range(0, len(exchanges), QUERIES_AT_ONCE):
-        part = exchanges[start : start + QUERIES_AT_ONCE]
-        queries = [_tokens(_words(exchange.response.text)) for exchange in part]
-        places, scores = index.retrieve(queries, k=count, show_progress=False)
-        for exchange, row, values in zip(part, places, scores, strict=True):
-            near = [int(p) for p, value in zip(row, values, strict=True) if value > 0]
-            false = [place for place in near if said.is_false(place, exchange)][:retrieved]
-            found.append(said.texts[false[len(false) // 2]] if false else None)
+    for exchange in exchanges:
+        own = _words(exchange.response.text)
+        if isinstance(own, str):  # there is nothing to search for
+            found.append(None)
+            continue
+        scores = index.get_scores(list(own))
+        false = (owners != id(exchange.dialogue)) & (sayings != numbers.get(own, -1))
+        hits = np.flatnonzero((scores > 0) & false)
+        near = hits[around_middle(scores[hits], AROUND if length_matched else 1)]
+        nearest = near[np.abs(lengths[near] - len(own)).argmin()] if len(near) else None
+        found.append(None if nearest is None else said.texts[nearest])
     return found
 
 
+def around_middle(scores: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    """Where so many of the scores around the median are, in no order."""
+    first = max(0, (len(scores) - count + 1) // 2)
+    last = min(len(scores), first + count) - 1
+    if last < first:
+        return np.empty(0, dtype=np.intp)
+    return np.argpartition(-scores, (first, last))[first : last + 1]
+
+
 def embedding_negatives(
-    said: Utterances, exchanges: Sequence[Exchange], encoder: Encoder, seed: int
+    said: Utterances,
+    exchanges: Sequence[Exchange],
+    encoder: Encoder,
+    seed: int,
+    *,
+    length_matched: bool = False,
 ) -> list[str | None]:
-    """One of the five nearest, by the encoder, of a thousand random utterances."""
+    """One of the five nearest, by the encoder, of a thousand random utterances.
+
+    Length-matched, it is the nearest of the five in length.
+    """
     rng = np.random.default_rng(seed)
     pool = rng.permutation(len(said.texts))[:POOL]
-    vectors = _units(encoder, [said.texts[place] for place in pool])
-    responses = _units(encoder, [exchange.response.text for exchange in exchanges])
+    vectors = unit_vectors(encoder, [said.texts[place] for place in pool])
+    responses = unit_vectors(encoder, [exchange.response.text for exchange in exchanges])
     found: list[str | None] = []
     for exchange, response in zip(exchanges, responses, strict=True):
         drawn = rng.choice(len(pool), size=min(COMPARED, len(pool)), replace=False)
@@ -210,12 +244,39 @@ def embedding_negatives(
                 nearest.append(int(pool[one]))
             if len(nearest) == NEAREST:
                 break
+        if length_matched:
+            own = len(_words(exchange.response.text))
+            nearest.sort(key=lambda place: abs(len(said.words[place]) - own))
+            del nearest[1:]
         found.append(said.texts[rng.choice(nearest)] if nearest else None)
     return found
 
 
-def _units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    vectors = encoder.encode([((text,),) for text in texts])
+def neighbourhoods(
+    vectors: NDArray[np.float32], size: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Return groups of at most `size` places whose vectors are near each other.
+
+    A group is halved by which of two of its own vectors, drawn at random, is nearer, until it is
+    small enough: other draws give other groups, and each costs no more than a sorting.
+    """
+    groups, waiting = [], [np.arange(len(vectors))]
+    while waiting:
+        group = waiting.pop()
+        if len(group) <= size:
+            groups.append(group)
+            continue
+        one, other = vectors[rng.choice(group, size=2, replace=False)]
+        order = group[np.argsort(vectors[group] @ (one - other), kind="stable")]
+        waiting += np.array_split(order, 2)
+    return groups
+
+
+def unit_vectors(
+    encoder: Encoder, texts: Sequence[str], pooling: Pooling | None = None
+) -> NDArray[np.float32]:
+    """Return the direction of each text."""
+    vectors = encoder.encode([((text,),) for text in texts], pooling)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return units

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from causerie.dialogue import Fields
 from causerie.errors import CauserieError
+from causerie.licences import NOT_STATED, joint_licence
 from causerie.models import Kind
 from causerie.models.artifact import Artifact, load_artifact, shipped
 from causerie.options import make, parse_assignments
@@ -21,6 +23,7 @@ from causerie.progress import Progress, Watch, ignore
 from causerie.render.tables import Table, markdown_table
 from causerie.training.config import ENCODER, EncoderConfig, LoopConfig, TrainingConfig
 from causerie.training.corpus import Corpus
+from causerie.training.judgements import JudgedReplies
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 Trained: TypeAlias = tuple[Artifact, Mapping[str, Any]]
 """The artifact, and what was measured on held-out data."""
-Source: TypeAlias = Literal["dialogues", "annotations", "templates"]
+Source: TypeAlias = Literal["dialogues", "annotations", "templates", "judgements"]
 
 
 class Trainable(ABC):
@@ -92,15 +95,21 @@ class TrainingRun:
     """Where checkpoints and the log go."""
     annotations: tuple[Path, ...] = ()
     """Causal annotations, for a metric that learns from them; then `valid` has such, too."""
+    judged: tuple[JudgedReplies, ...] = ()
+    """Judged sets, for what learns from judgements."""
     unseen: tuple[Path, ...] = ()
     """Annotations kept for testing: their conversations are left out of the training."""
-    licence: str = "not stated"
-    """Of the data; it is written on the card."""
+    licence: str = NOT_STATED
+    """Of the data, by source; it is written on the card."""
     recipe: str = ""
     """The command that makes this artifact again."""
     start: Start | None = None
+    without: Fields = field(default_factory=dict)
+    """Dialogues with these values in these fields are left out, as quality_control=fail."""
     resume: bool = False
     """Go on with an interrupted training."""
+    finish: bool = False
+    """Take the best weights of an interrupted training and go on from there without it."""
     restart: bool = False
     """Begin anew where there was one, and write over it."""
     watch: Watch = ignore
@@ -108,6 +117,12 @@ class TrainingRun:
     def say(self, text: str) -> None:
         """Tell what is going on apart from steps."""
         self.watch(Progress("training", note=text))
+
+    @property
+    def whole_licence(self) -> str:
+        """Of all that went into the weights, also of what the start had learned from."""
+        started = [self.start.artifact.licence] if self.start else []
+        return joint_licence([*started, self.licence])
 
     def own_start(self, metric: str) -> Artifact | None:
         """The artifact that it starts from, if that is of the same metric: heads fit, too."""
@@ -117,12 +132,24 @@ class TrainingRun:
     def check(self, trainable: type[Trainable]) -> None:
         """Refuse data that it does not learn from, or the want of what it does."""
         name, source = trainable.name, trainable.learns_from
-        if source == "annotations" and not self.annotations:
-            raise CauserieError(f"{name} learns from causal annotations: give --annotations")
+        if source == "annotations" and not (self.annotations or self.data):
+            raise CauserieError(
+                f"{name} learns from causal annotations or, by weak labels, from dialogues: give "
+                "--annotations or --data"
+            )
         if source != "annotations" and (self.annotations or self.unseen):
             raise CauserieError(f"{name} does not learn from annotations: give --data alone")
+        if source not in ("dialogues", "judgements") and self.without:
+            raise CauserieError(f"--without has no effect on the training of {name}")
         if source == "dialogues" and not self.data:
             raise CauserieError(f"{name} learns from dialogues: give --data")
+        if source == "judgements" and not (self.judged and self.data):
+            raise CauserieError(
+                f"{name} learns from judged replies: give --judged, and --data with dialogues that "
+                "its cosines are compared with"
+            )
+        if source != "judgements" and self.judged:
+            raise CauserieError(f"{name} does not learn from judgements: leave --judged out")
 
     def fit(
         self,
@@ -148,6 +175,7 @@ class TrainingRun:
             identity={**options, **identity, "init": init},
             resume=self.resume,
             restart=self.restart,
+            finish=self.finish,
             watch=self.watch,
         )
 
@@ -167,7 +195,7 @@ class TrainingRun:
             network={f"{part}.{key}": t for part, own in parts.items() for key, t in own.items()},
             statistics={},
             card="",
-            licence=self.licence,
+            licence=self.whole_licence,
             encoder_of=self._keeper(config),
         )
 
@@ -180,7 +208,7 @@ class TrainingRun:
         """What to train on, and what to validate on: no exchange is in both."""
 
         def read(paths: Sequence[Path]) -> Corpus:
-            return Corpus.read(paths, lambda record: self.say(f"skipped {record}"))
+            return Corpus.read(paths, lambda record: self.say(f"skipped {record}"), self.without)
 
         data = read(self.data)
         data, valid = (data, read(self.valid)) if self.valid else data.split(self.config.seed)
@@ -211,9 +239,14 @@ class TrainingRun:
         if not self.valid:
             lines.append(f"- validated on {held_out} of them, which were not trained on")
         lines += [f"- without the conversations of `{path.name}`" for path in self.unseen]
+        left_out = [
+            f"`{name}={v}`" for name, values in self.without.items() for v in sorted(values)
+        ]
+        if left_out:
+            lines.append(f"- without records that have {' or '.join(left_out)}")
         if self.start:
             lines.append(f"- its training went on from `{Path(self.start.name).name}`")
-        lines += ["", f"Licence of the data: {self.licence}", "", "## Recipe", ""]
+        lines += ["", f"Licence of the data: {self.whole_licence}", "", "## Recipe", ""]
         lines += ["```", self.recipe, "```", "", "## Facts, and results on validation data", ""]
         facts = [[key, str(value)] for key, value in results.items()]
         lines.append(markdown_table(Table(["what", "value"], facts, align="ll")))

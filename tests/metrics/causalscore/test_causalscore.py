@@ -26,7 +26,7 @@ from causerie.metrics.causalscore.formula import SCORES, CausalGraph
 from causerie.metrics.causalscore.measure import position_only, predict, with_random_responses
 from causerie.metrics.causalscore.questions import (
     Question,
-    annotated_items,
+    items_of,
     measured_triples,
 )
 from causerie.models.artifact import Artifact, load_artifact
@@ -120,7 +120,7 @@ def test_learns_which_utterances_are_causes(
 ) -> None:
     if metric.info.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read texts together in hours, not seconds")
-    items = annotated_items(test_set, classifiers.history)
+    items = items_of(test_set, classifiers.history)
     examples = measured_triples(items, dependents(classifiers.unconditional, items), seed=0)
     found = predict(classifiers.conditional, examples).measures(examples)
     assert found["auc"] > 0.75
@@ -145,7 +145,10 @@ def naive_graph(classifiers: Classifiers, exchange: Exchange) -> CausalGraph:
     unconditional = tuple(p(Question(said, response)) for said in window)
     found = [i for i in range(len(window)) if unconditional[i] > 0.5]
     pairs = permutations(found, 2)
-    conditional = {(i, j): p(Question(window[i], response, window[j])) for i, j in pairs}
+    conditional = {
+        (i, j): p(Question(window[i], response, window[j], (len(window) - i, len(window) - j)))
+        for i, j in pairs
+    }
     return CausalGraph(unconditional, conditional)
 
 
@@ -336,7 +339,7 @@ def test_every_round_and_the_curve_are_logged(training: Path, artifact: Artifact
         curve = lines("learning-curve.jsonl")
         half, all_of_them = (point["annotations"] for point in curve)
         assert half == pytest.approx(all_of_them / 2, rel=0.1)
-        assert all(0 <= point["auc"] <= 1 for point in curve)
+        assert all(0 <= point["low"] <= point["auc"] <= point["high"] <= 1 for point in curve)
         assert (training / "training" / "learning-curve.svg").exists()
     else:
         assert not (training / "training" / "learning-curve.jsonl").exists()
@@ -424,7 +427,8 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
         ),
         (["--set", "history=1"], "history is at least 2, not 1"),
         (["--set", "confidence=1.5"], "confidence is from 0.5 to below 1, not 1.5"),
-        (["--set", "causes=mine"], "causes is annotated or preceding two"),
+        (["--set", "causes=mine"], "causes is annotated or weak or preceding two"),
+        (["--set", "causes=weak"], "causes=weak takes dialogues alone"),
         (["--set", "interaction=none"], "interaction is cross or towers"),
         (["--valid", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
         (["--init", "nothing"], "nothing is no artifact"),
@@ -444,10 +448,35 @@ def test_wrong_commands_are_one_sentence(
 def test_what_is_learned_from_is_said(tmp_path: Path) -> None:
     talks = str(write_dialogues(tmp_path / "talks.jsonl", 4, seed=1))
     for words, message in (
-        (["causalscore", "--data", talks], "give --annotations"),
+        (["causalscore"], "from dialogues: give --annotations or --data"),
         (["density", "--annotations", talks], "density does not learn from annotations"),
         (["density"], "density learns from dialogues: give --data"),
     ):
         done = run_causerie("train", *words, "--out", tmp_path / "o")
         assert done.returncode == 2
         assert message in done.stderr
+
+
+def test_dialogues_alone_give_weak_labels(tmp_path: Path, tiny_bert: Path) -> None:
+    write_dialogues(tmp_path / "talks.jsonl", 60, seed=2)
+    words = command(tmp_path, tiny_bert, "--out", str(tmp_path / "weak"))
+    at = words.index("--annotations")
+    words = [*words[:at], "--data", str(tmp_path / "talks.jsonl"), *words[at + 4 :]]
+    done = run_causerie(*words, "--set", "distance=true", "--set", "said=true")
+    assert done.returncode == 0, done.stderr
+    assert "learns from weak labels" in done.stderr
+    made = load_artifact(str(tmp_path / "weak"), "causalscore")
+    assert made.options["causes"] == "weak"
+    assert "Nobody annotated the causes" in made.card
+
+
+def test_what_came_before_a_repeated_turn_is_no_cause(
+    metric: CausalScore, engines: Engines
+) -> None:
+    """It caused the turn; the repetition is due to the turn alone."""
+    texts = ("I like pizza.", "Really, pizza?", "I like the lake.")
+    echo, own, other = (
+        metric.graphs([exchange_of(*texts, response)], engines)[0]
+        for response in ("I LIKE the lake", "Really, pizza?", "Really, the lake?")
+    )
+    assert [len(graph.unconditional) for graph in (echo, own, other)] == [1, 2, 3]

@@ -12,15 +12,16 @@ import pytest
 
 from causerie.errors import CauserieError
 from causerie.metrics.causalscore.questions import (
+    REPEATED,
     Item,
     Pairs,
     PrecedingTwo,
     Question,
     Triples,
-    annotated_items,
+    items_of,
     measured_triples,
     triple,
-    unlabelled_items,
+    unlabelled,
 )
 from causerie.training.corpus import AnnotatedCorpus, Corpus
 
@@ -36,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> AnnotatedCorpus:
 
 @pytest.fixture(scope="module")
 def items(corpus: AnnotatedCorpus) -> list[Item]:
-    return annotated_items(corpus, 5)
+    return items_of(corpus, 5)
 
 
 def test_items_are_windows(corpus: AnnotatedCorpus, items: list[Item]) -> None:
@@ -123,36 +124,49 @@ def test_triples_are_causes_against_non_causes_of_the_same_history(items: list[I
     assert sum(e.label for e in examples) * 2 == len(examples)
 
 
-def test_matched_negatives_stand_where_positives_do() -> None:
+def test_matched_negatives_weigh_what_positives_do_wherever_they_stand() -> None:
+    """At a distance with 1 non-cause and 59 causes all of them come once, and weigh the same."""
     rng = random.Random(0)
     items = [
         Item(
             tuple(f"{n}-{i}" for i in range(4)),
             f"{n}-r",
-            frozenset({3}) if rng.random() < 0.7 else frozenset({rng.randrange(4)}),
+            frozenset({3}) if n else frozenset({rng.randrange(3)}),
             (str(n),),
             0,
         )
         for n in range(60)
     ]
-    dependents = [(0, 1, 2, 3)] * len(items)
+    items += [replace(items[5], causes=frozenset({1, 2, 3})), replace(items[6], source=1)]
+    triples = Triples(items, [(0, 1, 2, 3)] * len(items), 0, matched=True)
+    examples = triples.epoch(0)
+    assert len(examples) == len(triples)
+    assert max(Counter((e.question.utterance, e.conversation) for e in examples).values()) <= 2
+    weights: dict[tuple[int, bool], float] = {}
+    for example in examples:
+        key = example.distance, example.label
+        weights[key] = weights.get(key, 0.0) + example.weight
+    for distance in {distance for distance, _ in weights}:
+        assert weights[distance, True] == pytest.approx(weights[distance, False])
+    assert sum(e.weight for e in examples) == pytest.approx(len(examples))
+    near = {e.label: e.weight for e in examples if e.distance == 1}
+    assert near[False] == pytest.approx(60 * near[True])  # 60 causes, one non-cause
+    # the file with one exchange has no distance with both kinds
+    assert not any(e.weight == 1.0 and e.conversation == ("6",) for e in examples)
 
-    def distances(matched: bool, label: bool) -> Counter[int]:
-        examples = Triples(items, dependents, 0, matched=matched).epoch(0)
-        return Counter(e.distance for e in examples if e.label is label)
 
-    assert distances(True, True) == distances(True, False)
-    assert distances(False, True) != distances(False, False)
-    for example in Triples(items, dependents, 0, matched=True).epoch(0):
-        item = items[int(example.conversation[0])]
-        assert (4 - example.distance in item.causes) == example.label
-
-
-def test_without_a_match_the_nearest_place_is_taken() -> None:
-    """The preceding utterance is always the cause here: its match is the one before it."""
-    items = [Item(("a", "b", "c"), f"r{n}", frozenset({2}), (str(n),), 0) for n in range(5)]
-    examples = Triples(items, [(2,)] * 5, 0, matched=True).epoch(0)
-    assert {e.distance for e in examples if not e.label} == {2}
+def test_no_text_is_drawn_more_than_a_few_times() -> None:
+    causes = frozenset(range(1, 9))
+    item = Item(tuple("abcdefghi"), "r", causes, ("c",), 0)
+    triples = Triples([item], [tuple(range(9))], 0)
+    examples = triples.epoch(0)
+    assert len(examples) == len(triples)
+    assert [e.question.utterance for e in examples if not e.label] == ["a"] * REPEATED
+    assert sum(e.label for e in examples) == 8
+    two = replace(item, causes=frozenset(range(4, 9)))
+    drawn = [e.question.utterance for e in Triples([two], [(8,)], 0).epoch(0) if not e.label]
+    assert max(Counter(drawn).values()) == 2  # four non-causes for five causes: each, then one more
+    assert len(set(drawn)) == 4
 
 
 def test_annotations_without_both_kinds_are_refused() -> None:
@@ -166,9 +180,9 @@ def test_annotations_without_both_kinds_are_refused() -> None:
 def test_given_is_a_dependent_or_the_nearest_other() -> None:
     item = Item(("a", "b", "c"), "r", frozenset(), ("c",), 0)
     rng = random.Random(0)
-    assert triple(item, 1, (0, 1), True, rng).question == Question("b", "r", "a")
-    assert triple(item, 1, (1,), True, rng).question == Question("b", "r", "c")
-    assert triple(item, 2, (), False, rng).question == Question("c", "r", "b")
+    assert triple(item, 1, (0, 1), True, rng).question == Question("b", "r", "a", (2, 3))
+    assert triple(item, 1, (1,), True, rng).question == Question("b", "r", "c", (2, 1))
+    assert triple(item, 2, (), False, rng).question == Question("c", "r", "b", (1, 2))
 
 
 def test_equal_texts_are_told_apart_by_place() -> None:
@@ -176,7 +190,8 @@ def test_equal_texts_are_told_apart_by_place() -> None:
     early, late = measured_triples([item], [(0, 1)], seed=0)
     assert (early.label, late.label) == (False, True)
     assert (early.distance, late.distance) == (2, 1)
-    assert early.question == late.question == Question("Yes.", "r", "Yes.")
+    assert early.question == Question("Yes.", "r", "Yes.", (2, 1))
+    assert late.question == Question("Yes.", "r", "Yes.", (1, 2))
 
 
 def test_preceding_two(items: list[Item]) -> None:
@@ -202,12 +217,25 @@ def test_measured_triples_are_every_utterance(items: list[Item]) -> None:
     assert sum(e.label for e in examples) == sum(len(item.causes) for item in items)
 
 
-def test_unlabelled_items(tmp_path: Path) -> None:
+def test_unlabelled_exchanges(tmp_path: Path) -> None:
     corpus = Corpus.read([write_dialogues(tmp_path / "d.jsonl", 10, 3)])
-    items = unlabelled_items(corpus, history=3, exchanges=2, seed=0)
-    assert len(items) == 20
-    assert items == unlabelled_items(corpus, history=3, exchanges=2, seed=0)
-    for item in items:
-        assert 1 <= len(item.utterances) <= 3
+    drawn = unlabelled(corpus, None, exchanges=2, seed=0)
+    assert len(drawn) == 20
+    assert drawn == unlabelled(corpus, None, exchanges=2, seed=0)
+    for item in items_of(drawn, history=3):
+        assert 2 <= len(item.utterances) <= 3
         assert item.causes == {len(item.utterances) - 1}
-    assert unlabelled_items(corpus, history=3, exchanges=0, seed=0) == []
+    whole = items_of(drawn, history=None)
+    turns = [one.exchange.turn for one in drawn.annotations]
+    assert [len(item.utterances) for item in whole] == turns
+    assert len(unlabelled(corpus, 4, exchanges=1, seed=0)) == 4
+    assert len(unlabelled(corpus, None, exchanges=0, seed=0)) == 0
+    assert {item.source for item in items_of(drawn, 3, first_source=7)} == {7}
+
+
+def test_an_utterance_is_no_response_to_itself(items: list[Item]) -> None:
+    pairs, plain = Pairs(items, 0, said=True), Pairs(items, 0)
+    assert len(pairs.epoch(0)) == len(pairs) == len(plain) // 2 * 3
+    echoes = [e for e in pairs.epoch(0) if e.question.utterance == e.question.response]
+    assert len(echoes) == len(plain) // 2
+    assert not any(e.label for e in echoes)

@@ -10,7 +10,7 @@ from causerie.metrics.causalscore import CausalScore
 from causerie.models import Store
 from causerie.models.artifact import load_artifact, shipped
 
-NAMES = ("causalscore", "causalscore-dream", "causalscore-esconv", "causalscore-msc")
+VARIANTS = ("cgdialog", "dream", "esconv", "msc")
 SMALL_TALK = ("Hello, how are you?", "Fine, thanks.", "Lovely weather today.", "Yes, so warm!")
 TALKS = (
     ("My dog ran away in the park last night.", "Did you find the dog again?"),
@@ -28,17 +28,19 @@ def asked(said: str, response: str) -> Exchange:
     return Exchange(Dialogue("d", turns), len(turns) - 1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["causalscore", *(f"causalscore-{one}" for one in VARIANTS)])
 def test_licence_and_card_go_with_it(name: str) -> None:
     folder = shipped(name)
     assert folder is not None
-    assert "not for commercial use" in (folder / "LICENSE").read_text()
-    card = (folder / "card.md").read_text()
-    for part in ("## Data", "CGDIALOG+", "## Recipe", "C_cond: AUC", "seed", "## Limits"):
+    card, licence = (folder / "card.md").read_text(), (folder / "LICENSE").read_text()
+    research = name != "causalscore"
+    assert ("Research-Only" in licence) == research
+    assert ("annotations: `" in card) == research
+    for part in ("## Data", "## Recipe", "C_cond: AUC", "seed", "## Limits"):
         assert part in card
     assert "than their place alone" in card  # what it cannot do is said
     assert sum(file.stat().st_size for file in folder.iterdir()) < 3_000_000
-    assert load_artifact(name).encoder_of == "density"
+    assert load_artifact(name).encoder_of == ("density-dailydialog" if research else "density")
 
 
 @pytest.mark.default_models
@@ -57,4 +59,4 @@ def test_responses_depend_on_what_they_are_about(default_models: Store) -> None:
         rounds += len(TALKS) - 1
         (graph,) = metric.graphs([asked(said, answer)], engines)
         assert max(range(5), key=lambda i: graph.unconditional[i]) == 4  # the turn it is about
-    assert wins / rounds > 0.85
+    assert wins / rounds > 0.75  # the card: 0.86 of random responses

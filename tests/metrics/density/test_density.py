@@ -27,10 +27,11 @@ from causerie.metrics.density.extractor import EXTRACTORS
 from causerie.metrics.density.selection import SELECTIONS
 from causerie.metrics.density.train import fit_gaussian, measure
 from causerie.metrics.trained import calibrated_score
+from causerie.metrics.verdict import verdict
 from causerie.models.artifact import Artifact, load_artifact
 from causerie.stats import rank_of_true
 from causerie.training.corpus import Corpus
-from causerie.training.negatives import ranking_items
+from causerie.training.negatives import corpus_items, ranking_items
 from causerie.training.trainable import Start, TrainingRun
 from terminal import ended_by, run_causerie
 
@@ -141,7 +142,7 @@ def test_a_batch_can_be_learned(interaction: str, engines: Engines, held_out: Co
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.1
 
 
-def test_the_verdict_is_against_the_untrained_cosine(
+def test_the_measures_are_beside_the_untrained_cosine(
     metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
 ) -> None:
     items = ranking_items(held_out.exchanges, 0)
@@ -152,11 +153,46 @@ def test_the_verdict_is_against_the_untrained_cosine(
     shares = [(rank_of_true(scores) == 1).mean() for scores in (ours, baseline)]
     assert results["R@1 of 16 by density"].startswith(f"{shares[0]:.4f} [")
     assert results["R@1 of 16 by the untrained cosine"].startswith(f"{shares[1]:.4f} [")
-    word, gain = results["verdict"].removeprefix("density ").split(" the untrained cosine: R@1 ")
-    low, high = map(float, gain.split("[")[1].strip("]").split(","))
-    assert float(gain.split()[0]) == pytest.approx(shares[0] - shares[1], abs=6e-4)
-    expected = {(True, True): "better than", (False, False): "worse than"}
-    assert word == expected.get((low > 0, high > 0), "cannot be told apart from")
+
+
+def test_the_verdict_is_against_the_shipped_one_and_the_untrained_cosine(
+    metric: Density,
+    artifact: Artifact,
+    engines: Engines,
+    held_out: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = TrainingRun(DensityConfig(), (), (), tmp_path / "run")
+    alone = verdict(Density, engines, run, artifact, held_out)
+    assert "comes with" not in "".join(alone)  # it stands on another encoder
+    moved = {**artifact.statistics, "mean": artifact.statistics["mean"] + 3}
+    replace(artifact, statistics=moved).save(tmp_path / "other")
+    monkeypatch.setattr("causerie.metrics.verdict.shipped", lambda name: tmp_path / "other")
+    found = verdict(Density, engines, run, artifact, held_out)
+    items = corpus_items(held_out, 500, 0)
+    cosine = load_metric("cosine")
+    shares = {}
+    for name, scored in (
+        ("density", metric),
+        ("the untrained cosine", cosine),
+        ("the density that comes with causerie", Density(str(tmp_path / "other"))),
+    ):
+        ranks = [rank_of_true([values(scored, item, engines)])[0] for item in items]
+        shares[name] = float(np.mean(np.array(ranks) == 1))
+        assert found[f"R@1 of 16 on {len(items)} held-out exchanges, {name}"].startswith(
+            f"{shares[name]:.3f} ["
+        )
+    own, *others = shares.items()
+    said = found["verdict"].removeprefix("density ").split("; ")
+    for (name, share), text in zip(others, said, strict=True):
+        word, gain = text.split(f" {name}: R@1 ")
+        low, high = map(float, gain.split("[")[1].strip("]").split(","))
+        assert float(gain.split()[0]) == pytest.approx(own[1] - share, abs=6e-4)
+        expected = {(True, True): "better than", (False, False): "worse than"}
+        assert word == expected.get((low > 0, high > 0), "cannot be told apart from")
+    assert set(alone) < set(found)
+    assert not list((tmp_path / "run").iterdir())
 
 
 def test_scores_are_the_formula(
@@ -528,7 +564,7 @@ def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: 
             ["--set", "interaction=cosine", "--set", "contrastive=0", "--set", "said=true"],
             "the cosine of a turn with itself is always 1: set said=false",
         ),
-        (["--set", "attacks=5"], "attacks from 0 to 1, stock below 1"),
+        (["--set", "attacks=5"], "attacks and mined are shares, from 0 to 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],

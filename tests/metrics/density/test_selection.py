@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,53 @@ def test_what_was_said_before_is_a_false_response_for_cross(tiny_bert: Path) -> 
         near = np.abs(said - found.features[0, 1].numpy()).max(axis=1) < 1e-5
         first.add(near.tolist().index(True))
     assert first == {0, 1}
+
+
+def topical(count: int) -> Corpus:
+    """Dialogues about one of two things; within one, all responses are alike."""
+    texts = {0: ("Do you like music?", "The guitar."), 1: ("Where do you work?", "A book shop.")}
+    talks = [
+        dialogue(str(n), texts[n % 2][0], f"{texts[n % 2][1]} {'!' * (n // 2 + 1)}")
+        for n in range(count)
+    ]
+    return Corpus((tuple(talks),))
+
+
+def test_mined_rows_of_a_batch_are_near_each_other(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="towers", tuning="frozen")
+    corpus = topical(32)
+    alike = {}
+    for mined in (0.0, 1.0):
+        config = replace(made.config, mined=mined, batch=4)
+        near = type(made)(extractor, config, corpus, [])
+        count = len(near.batches)
+        batches = [near.batch(index)[0] for index in range(5 * count)]  # five epochs
+        for start in range(0, len(batches), count):
+            epoch = [row for batch in batches[start : start + count] for row in batch]
+            assert sorted(int(row[0].dialogue.id) for row in epoch) == list(range(32))
+        topics = [{int(row[0].dialogue.id) % 2 for row in batch} for batch in batches]
+        alike[mined] = sum(len(topic) == 1 for topic in topics) / len(topics)
+        again = type(made)(extractor, config, corpus, [])
+        assert [row[0].dialogue.id for row in again.batch(3)[0]] == [
+            row[0].dialogue.id for row in near.batch(3)[0]
+        ]
+    assert alike[0.0] < 0.25 < 0.35 < alike[1.0]  # by chance 0.1
+
+
+def test_mined_responses_are_near_the_true_one(tiny_bert: Path) -> None:
+    made, extractor = task(tiny_bert, interaction="cross", tuning="frozen")
+    corpus = topical(60)
+    exchange = corpus.exchanges[0]
+    alike = {}
+    for mined in (0.0, 1.0):
+        config = replace(made.config, mined=mined, negatives=3)
+        near = type(made)(extractor, config, corpus, [])
+        drawn = [near._negatives(exchange, random.Random(seed)) for seed in range(40)]  # type: ignore[attr-defined]
+        assert len({tuple(negatives) for negatives in drawn}) > 1
+        texts = [text for negatives in drawn for text in negatives]
+        alike[mined] = sum(text.startswith("The guitar.") for text in texts) / len(texts)
+    assert alike[0.0] < 0.65  # by chance 0.5
+    assert alike[1.0] > 0.8
 
 
 @pytest.mark.parametrize("interaction", ["towers", "cross"])

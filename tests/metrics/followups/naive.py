@@ -38,7 +38,7 @@ class Sequences:
 
         tokens: list[int] = []
         scored: list[range] = []
-        if self.turns == "eos":
+        if self.turns in ("eos", "published"):
             tokens.append(self.tokenizer.eos_token_id)
         if self.turns == "plain":
             tokens.append(self.tokenizer.bos_token_id)
@@ -47,6 +47,12 @@ class Sequences:
                 tokens += ids("B:" if role == "system" else "A:")
                 start = len(tokens)
                 tokens += ids(" " + " ".join(text.splitlines())) + ids("\n")
+                scored.append(range(start, len(tokens)))
+                continue
+            if self.turns == "published":  # "<eos> one <eos> two <eos> three"
+                start = len(tokens)
+                tokens += [*ids(" "), self.tokenizer.eos_token_id] if scored else []
+                tokens += ids(" " + text)
                 scored.append(range(start, len(tokens)))
                 continue
             if self.turns == "chat":

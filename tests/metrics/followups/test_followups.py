@@ -81,7 +81,7 @@ def engines_of(folder, turns: str | None = None) -> Engines:
     return engines
 
 
-@pytest.fixture(scope="module", params=["eos", "chat", "plain"])
+@pytest.fixture(scope="module", params=["eos", "chat", "plain", "published"])
 def engines(few, wide_llama, request) -> Engines:
     return engines_of(wide_llama, request.param)
 

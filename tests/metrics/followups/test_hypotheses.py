@@ -49,6 +49,11 @@ def test_shipped():
         for dimension in level:
             assert len(dimension.positive) >= 4
             assert len(dimension.negative) >= 4
+            one, other = (
+                sum(len(text.split()) for text in side) / len(side)
+                for side in (dimension.positive, dimension.negative)
+            )
+            assert abs(one - other) < 2, f"{dimension.name}: a side is known by its length"
     assert all(text == text.strip() and text[-1] in ".!?" for text in said)
 
 

@@ -1,4 +1,4 @@
-"""The language model that comes with causerie: an adapter, its card, statistics of people."""
+"""The default language model, and its research variant: an adapter, with statistics of people."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ REACTIONS = (
 
 @pytest.fixture(scope="module")
 def artifact() -> Artifact:
-    folder = shipped("lm")
-    assert folder is not None
-    return load_artifact(str(folder), "lm")
+    return load_artifact("lm-research", "lm")
 
 
 def test_licence_and_card_go_with_it(artifact: Artifact) -> None:
-    assert "not for commercial use" in artifact.licence
-    for part in ("## Data", "CC BY-NC-SA", "## Recipe", "seed", "## Limits"):
+    assert "CC-BY-NC-SA" in artifact.licence
+    for part in ("## Data", "## Recipe", "seed", "## Limits"):
         assert part in artifact.card
-    folder = shipped("lm")
+    folder = shipped("lm-research")
     assert folder is not None
     assert sum(file.stat().st_size for file in folder.iterdir()) < 12_000_000
 
@@ -63,8 +61,14 @@ def test_every_dimension_has_its_statistics(artifact: Artifact) -> None:
 
 
 @pytest.mark.default_models
-def test_it_is_the_default_and_knows_how_people_react(default_models: Store) -> None:
-    engines = Engines(Settings())
+def test_the_default_is_the_network_as_it_was_published(default_models: Store) -> None:
+    assert shipped("lm") is None
+    assert Engines(Settings()).likelihood.backbone.name == "SmolLM2-135M-Instruct"
+
+
+@pytest.mark.default_models
+def test_the_tuned_one_knows_how_people_react(default_models: Store) -> None:
+    engines = Engines(Settings(research=True))
     assert engines.likelihood.backbone.name.endswith("+lm")
     assert engines.likelihood.format.name == "chat"
     relevance = Relevance()
@@ -86,7 +90,7 @@ def test_it_is_the_default_and_knows_how_people_react(default_models: Store) -> 
 def test_overall_is_a_mean_of_z_scores(default_models: Store, artifact: Artifact) -> None:
     talk = Dialogue("d", (Turn("A", "Do you like tea?"), Turn("B", "Yes, green tea most of all.")))
     metric = Fed()
-    (row,) = metric.score_exchanges([Exchange(talk, 1)], Engines(Settings()))
+    (row,) = metric.score_exchanges([Exchange(talk, 1)], Engines(Settings(research=True)))
     names = [column.name for column in metric.columns("turn")]
     scores = dict(zip(names, row, strict=True))
     overall = scores.pop("overall").value

@@ -8,7 +8,7 @@ import pytest
 
 from causerie.dialogue import Dialogue, Turn
 from causerie.models import Store
-from causerie.models.artifact import load_artifact, shipped
+from causerie.models.artifact import shipped
 from causerie.scoring.scorer import load
 
 TALKS = (
@@ -24,13 +24,13 @@ TALKS = (
 def test_licence_and_card_go_with_it() -> None:
     folder = shipped("grade")
     assert folder is not None
-    assert "not for commercial use" in (folder / "LICENSE").read_text()
+    assert (
+        folder / "LICENSE"
+    ).read_text().strip() == "chitchat: MIT; self-dialogue corpus: BSD-3-Clause"
     card = (folder / "card.md").read_text()
-    for part in ("## Data", "CC BY-NC-SA", "## Recipe", "commonsense graph", "seed", "## Limits"):
+    for part in ("## Data", "BSD-3-Clause", "## Recipe", "commonsense graph", "seed", "## Limits"):
         assert part in card
-    assert "The paired difference over 5 seeds" in card  # what the graph branch is worth
     assert sum(file.stat().st_size for file in folder.iterdir()) < 10_000_000
-    assert load_artifact("grade").encoder_of == "density"
 
 
 @pytest.mark.parametrize("kind", ["lexical", "embedding"])

@@ -161,9 +161,10 @@ def test_scores_are_of_users_with_the_turn_before(
     assert nothing[0].reason == "no turn of a user to read"
 
 
-def test_praise_is_good_and_so_is_no_signal() -> None:
+def test_praise_is_good_and_no_signal_is_neither_good_nor_bad() -> None:
     better = {column.name: column.better for column in Odes().columns("turn")}
-    assert {name for name, end in better.items() if end == "higher"} == {"compliment", OTHER}
+    assert (better.pop("compliment"), better.pop(OTHER)) == ("higher", None)
+    assert set(better.values()) == {"lower"}
 
 
 def test_training_goes_on_from_an_artifact(trained: Odes, engines: Engines, tmp_path: Path) -> None:

@@ -73,7 +73,9 @@ def build_page(result: RunResult) -> str:
 def _findings(result: RunResult, findings: list[Finding]) -> str:
     """One sentence per set beside a drawing: best metric, best sentinel and people, on one axis."""
     drawn = [
-        (
+        (NOTHING, NOTHING, NOTHING)
+        if found.fails
+        else (
             found.ceiling.get(found.main, NOTHING),
             main(finding.sentinel, found) if finding.sentinel else NOTHING,
             main(finding.best, found) if finding.best else NOTHING,
@@ -121,7 +123,10 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
         f"{found.human_written:,} human-written",
         f"annotators' alpha {measured(found.alpha)}"
         + " (see the notes)" * (found.alpha.value == 1),
+        "alpha of an item's mean judgement " + measured(found.reliability.consistency),
     ]
+    if found.level == "pair":
+        facts.append(f"triples preferred in a circle {measured(found.reliability.cyclic)}")
     dimensions = by_dimension(found)
     if dimensions:
         dimensions = (

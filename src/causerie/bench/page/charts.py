@@ -44,6 +44,8 @@ def _card(title: str, spoken: str, histogram: Histogram, kind: str) -> str:
 
 def wins_matrix(found: SetResult) -> str:
     """Which metric is significantly better than which, in the order of the ranking."""
+    if found.fails:
+        return '<p class="quiet">The judgements fail the gate: nobody wins.</p>'
     tests = found.significance
     shown = [row for row in found.rows if row.column in tests.columns]
     if len(shown) < 2:

@@ -117,7 +117,13 @@ def _wins(found: SetResult, row: MetricRow, other: MetricRow) -> bool:
 
 
 def sentence(found: SetResult, finding: Finding) -> str:
-    """The finding as HTML."""
+    """The finding as HTML; of a set that fails the gate, only why."""
+    if found.fails:
+        why = escape("; ".join(found.reliability.failures))
+        return (
+            "<strong>These judgements fail the reliability gate</strong>, so no number here says "
+            f"anything about a metric: {why}."
+        )
     ceiling = found.ceiling.get(found.main, NOTHING)
     if ceiling.value is None:
         person = f"There is no human ceiling: {escape(ceiling.reason or 'not computed')}."
@@ -172,10 +178,12 @@ def _of_sentinels(found: SetResult, finding: Finding) -> list[str]:
 
 def overall(result: RunResult) -> str:
     """On how many sets anything beats the sentinels; plain text."""
-    beaten = sum(Finding.of(found).beats_sentinels for found in result.sets)
-    total = len(result.sets)
+    sound = [found for found in result.sets if not found.fails]
+    beaten, total = sum(Finding.of(found).beats_sentinels for found in sound), len(sound)
+    failing = len(result.sets) - total
+    gate = f" {counted(failing, 'set')} not counted: the judgements fail the gate." * bool(failing)
     if not total:
-        return "No set was measured."
+        return f"No set was measured.{gate}" if not failing else gate.strip()
     on = "On the one set" if total == 1 else f"On {beaten or 'none'} of {total} sets"
     verb = "is" if total > 1 or beaten else "is not"
-    return f"{on} the best metric {verb} significantly better than every sentinel."
+    return f"{on} the best metric {verb} significantly better than every sentinel.{gate}"

@@ -57,7 +57,7 @@ def _by_set(result: RunResult, kin: str, caption: str) -> str:
     heads = [
         _Head(
             f'<a href="#set-{index}">{outside(found.title)}</a>'
-            f" <small>{outside(found.dimension)}</small>",
+            f" <small>{outside(found.dimension)}{' · fails the gate' * found.fails}</small>",
             f"{found.title}, {found.dimension}",
         )
         for index, found in enumerate(result.sets)

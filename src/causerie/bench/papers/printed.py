@@ -19,6 +19,9 @@ from causerie.errors import CauserieError
 
 PAPERS = ("causalscore", "density", "grade", "cf-lstm", "cpmi")
 
+RANKINGS = ("recall@1", "mrr")
+"""Statistics of finding the true response of dialogues, which need no judgement."""
+
 _CELL = re.compile(r"(?P<value>-?\d+(\.\d+)?)(?P<marker>[*+])?(±(?P<deviation>\d+\.\d+))?")
 
 
@@ -31,6 +34,8 @@ class Column:
     """One of the protocol's statistics; "average" is the mean of the row's other cells."""
     protocol: str | None = None
     """How to make the same number here; None where the data is not public."""
+    corpus: str | None = None
+    """The dialogues whose true responses are to be found, where that is what is measured."""
     unit: float = 1.0
     """What a printed 1 stands for: 0.01 where the paper prints percent."""
 
@@ -62,7 +67,7 @@ class Row:
     cells: tuple[Cell, ...]
     """One per column."""
     variant: str | None = None
-    """Which ablation or training of the metric; None: the metric as it is."""
+    """Which ablation the metric was trained as; None: the metric as it is."""
     group: str | None = None
     note: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +91,8 @@ class Table:
     blocks: tuple[Block, ...]
     markers: Mapping[str, str]
     notes: tuple[str, ...]
+    models: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By metric and judged set: the research variant that is the paper's model of the domain."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,12 @@ class Paper:
     differs: str
     """One sentence on what the paper had and we do not."""
     tables: tuple[Table, ...]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """What rows that need a training of their own call it."""
+        rows = (row for table in self.tables for block in table.blocks for row in block.rows)
+        return tuple(dict.fromkeys(row.variant for row in rows if row.variant))
 
     def table(self, number: str) -> Table:
         for table in self.tables:
@@ -127,12 +140,15 @@ def _table(data: Mapping[str, Any], paper: str) -> Table:
         for cell in row.cells:
             if cell.marker is not None and cell.marker not in markers:
                 raise ValueError(f"{where}: {row.method}: nothing says what {cell.marker!r} means")
-    return Table(data["number"], data["title"], blocks, markers, tuple(data.get("notes", ())))
+    notes, models = tuple(data.get("notes", ())), data.get("models", {})
+    return Table(data["number"], data["title"], blocks, markers, notes, models)
 
 
 def _block(data: Mapping[str, Any], where: str) -> Block:
     columns = tuple(Column(**column) for column in data["columns"])
     for column in columns:
+        if column.corpus is not None and column.statistic not in RANKINGS:
+            raise ValueError(f"{where}: no {column.statistic!r} says how true responses are found")
         if column.protocol is None:
             continue
         if column.protocol not in protocols():

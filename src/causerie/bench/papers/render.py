@@ -52,7 +52,7 @@ def _document(reproduction: Reproduction, style: _Style) -> str:
             lines += ["", *map(style.line.format, below)]
     if reproduction.footnotes:
         lines += ["", style.table.format("Footnotes"), ""]
-        lines += [style.line.format(f"[{n}] {t}") for n, t in enumerate(reproduction.footnotes, 1)]
+        lines += [style.line.format(f"({n}) {t}") for n, t in enumerate(reproduction.footnotes, 1)]
     return "\n".join([*lines, "", f"signature: {reproduction.signature}", ""])
 
 
@@ -88,8 +88,12 @@ def _legend(reproduction: Reproduction) -> str:
         for row in block
         for cell in row
     )
-    beside = any(cell.among_systems for cell in cells)
-    return "Each cell: printed / ours" + " / ours without human responses" * beside + "."
+    found = list(cells)
+    beside = any(cell.among_systems for cell in found)
+    text = "Each cell: printed / ours" + " / ours without human responses" * beside + "."
+    if any(cell.estimate and cell.estimate.low is not None for cell in found):
+        text += " Brackets: 95% interval by dialogue or context; a star: it leaves out 0."
+    return text
 
 
 def _cell(cell: Cell, ours: Ours, column: Column) -> str:
@@ -97,15 +101,21 @@ def _cell(cell: Cell, ours: Ours, column: Column) -> str:
     decimals = len(cell.printed.split("±")[0].rstrip("*+").partition(".")[2])
     if cell.value is None:
         decimals = 3 if column.unit == 1 else 2
-    numbers = [
-        f"{estimate.value / column.unit:.{decimals}f}"
-        for estimate in (ours.estimate, ours.among_systems)
-        if estimate is not None and estimate.value is not None
-    ]
+    digits = f".{decimals}f"
+    numbers = []
+    for estimate in (ours.estimate, ours.among_systems):
+        if estimate is not None and estimate.value is not None:
+            numbers.append(f"{estimate.value / column.unit:{digits}}")
+    if numbers and ours.estimate is not None:
+        ends = (ours.estimate.low, ours.estimate.high)
+        shown = [f"{end / column.unit:{digits}}" for end in ends if end is not None]
+        interval = f" [{', '.join(shown)}]" if shown else ""
+        numbers[0] += f"{'*' * ours.significant}{interval}"
     said = " / ".join([cell.printed, *numbers])
-    if ours.footnote is None:
+    if not ours.footnotes:
         return said
-    return f"{said} [{ours.footnote}]" if numbers else f"{said} / [{ours.footnote}]"
+    notes = "".join(f"({number})" for number in ours.footnotes)
+    return f"{said} {notes}" if numbers else f"{said} / {notes}"
 
 
 def reproduction_tables(reproduction: Reproduction) -> list[Table]:

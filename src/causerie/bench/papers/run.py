@@ -20,21 +20,37 @@ from causerie._version import __version__
 from causerie.bench.judgement import judgement_of
 from causerie.bench.papers.printed import Block, Cell, Column, Paper, Row, Table, printed_tables
 from causerie.bench.papers.protocols import Protocol, among_systems, apply, protocol
+from causerie.bench.ranking import RankingResult, run_ranking
 from causerie.bench.run import plan_for
-from causerie.bench.sets.catalogue import find_set
+from causerie.bench.sets.catalogue import entry_for, find_set
 from causerie.bench.sets.judged import JudgedSet, read_judged
 from causerie.bench.sets.units import Units, level_of, units_of
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
 from causerie.metrics.base import Metric
+from causerie.metrics.trained import TrainedMetric
 from causerie.options import changed
 from causerie.progress import Watch, ignore
 from causerie.render.numbers import NONE
 from causerie.scoring.plan import Metrics, Plan, metrics_by_alias
 from causerie.scoring.scorer import Batch, Scorer
 from causerie.scoring.store import ScoreStore
-from causerie.stats import Estimate, FloatArray, cont2cat, ignore_equal, pearson, spearman
+from causerie.stats import (
+    Estimate,
+    FloatArray,
+    cont2cat,
+    cont2cat_of_clusters,
+    correlation_of_clusters,
+    ignore_equal,
+    ignore_equal_points,
+    pearson,
+    spearman,
+    with_intervals,
+)
+from causerie.training.corpus import Corpus
 
+SEED, RESAMPLES = 0, 200
+"""Of intervals; agreements take long to resample, and get so many."""
 OWN = "not in the paper"
 """The group of rows that were added."""
 
@@ -47,10 +63,13 @@ class Ours:
     """
 
     estimate: Estimate | None = None
-    footnote: int | None = None
-    """Counted from 1: why there is no number, or on what other items it rests."""
+    """With its 95% interval, by dialogue or context."""
+    footnotes: tuple[int, ...] = ()
+    """Counted from 1: why there is no number, what it rests on, what its metric learned from."""
     among_systems: Estimate | None = None
     """Of pairs, the same without those in which a person wrote one of the responses."""
+    significant: bool = False
+    """The interval of a correlation is above or below 0 (p < 0.05)."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,7 @@ def reproduce(
     engines: Engines | None = None,
     store: ScoreStore | None = None,
     refresh: bool = False,
+    variants: Mapping[str, str] | None = None,
     watch: Watch = ignore,
 ) -> Reproduction:
     """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
@@ -88,12 +108,14 @@ def reproduce(
     `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
     name and that are installed are computed. A metric that no row of the paper is about, or that
     goes by an alias, has a row of its own in every table with public data. `options` are by
-    alias; where a printed row asks for others, the row's are used. Scorers that are given the
-    same `engines` share their networks.
+    alias; where a printed row asks for others, the row's are used. `variants` has the artifacts of
+    rows that need a training of their own, by what these rows call it ("without graph"). Scorers
+    that are given the same `engines` share their networks.
     """
     if not Path(folder).is_dir():
         raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
     printed = printed_tables(paper)
+    check_variants(variants or {}, [printed])
     if metrics is None:
         own = {name: registry.load_metric(name, **own) for name, own in (options or {}).items()}
     else:
@@ -105,6 +127,7 @@ def reproduce(
         engines or Engines(settings),
         store,
         refresh,
+        variants or {},
         watch,
     )
     known = {_split(row.metric)[0] for t in printed.tables for b in t.blocks for row in b.rows}
@@ -112,6 +135,7 @@ def reproduce(
     tables = []
     for table in printed.tables:
         table = replace(table, blocks=tuple(_with_rows(block, added) for block in table.blocks))
+        filling.models = table.models
         ours = (
             tuple(filling.row(row, block.columns) for row in block.rows) for block in table.blocks
         )
@@ -120,9 +144,19 @@ def reproduce(
     return Reproduction(printed, tuple(tables), tuple(filling.footnotes), signature)
 
 
+def check_variants(variants: Mapping[str, str], papers: Sequence[Paper]) -> None:
+    """Refuse a variant that no row of the papers is about."""
+    known = [name for paper in papers for name in paper.variants]
+    for name in variants:
+        if name not in known:
+            raise CauserieError(
+                f"no row is about the variant {name!r}: there are {', '.join(known) or 'none'}"
+            )
+
+
 def _with_rows(block: Block, aliases: Sequence[str]) -> Block:
     """The block, and below it a row for every metric of these if its data is public."""
-    if not any(column.protocol for column in block.columns):
+    if not any(column.protocol or column.corpus for column in block.columns):
         return block
     nothing = tuple(Cell(NONE, None, None, None) for _ in block.columns)
     rows = (Row(alias, alias, nothing, group=OWN) for alias in aliases)
@@ -144,21 +178,26 @@ class _Filling:
         engines: Engines,
         store: ScoreStore | None,
         refresh: bool,
+        variants: Mapping[str, str],
         watch: Watch,
     ) -> None:
         self.folder, self.own, self.others_too = folder, own, others_too
         self.engines, self.store, self.refresh, self.watch = engines, store, refresh, watch
+        self.variants = variants
+        self.models: Mapping[str, Mapping[str, str]] = {}
         self.footnotes: list[str] = []
         self._installed = frozenset(registry.names())
         self._unusable: dict[Metric, str] = {}
         self._sets: dict[str, JudgedSet] = {}
         self._units: dict[str, Units] = {}
         self._scored: dict[tuple[Metric, str], Batch] = {}
+        self._rankings: dict[tuple[Metric, str], RankingResult] = {}
 
     def signatures(self) -> list[str]:
         data = [f"{name}:{judged.sha256[:12]}" for name, judged in sorted(self._sets.items())]
         used = {metric.signature(self.engines) for metric, _ in self._scored}
-        return [*sorted(used), *data]
+        ranked = {result.signature for result in self._rankings.values()}
+        return [*sorted(used), *data, *sorted(ranked)]
 
     def row(self, row: Row, columns: Sequence[Column]) -> tuple[Ours, ...]:
         cells = [None if c.statistic == "average" else self._cell(row, c) for c in columns]
@@ -170,13 +209,15 @@ class _Filling:
 
     def _cell(self, row: Row, column: Column) -> Ours:
         try:
+            if column.corpus is not None:
+                return self._ranked(row, column, column.corpus)
             metric, recipe = self._asked(row, column)
             judged, estimate = self._estimate(row, column, metric, recipe)
         except _EmptyError as gap:
-            return Ours(footnote=self._footnote(str(gap.args[0])) if gap.args else None)
-        footnote = None
+            return Ours(footnotes=self._footnotes(*map(str, gap.args)))
+        notes = []
         if len(judged) != recipe.items:
-            footnote = self._footnote(
+            notes.append(
                 f"On {len(judged)} items of `{recipe.set}`; the protocol keeps {recipe.items} of "
                 "the published file."
             )
@@ -184,23 +225,71 @@ class _Filling:
         if any(any(pair.humans) for pair in judged.pairs):
             with suppress(_EmptyError):
                 beside = self._estimate(row, column, metric, among_systems(recipe))[1]
-        return Ours(estimate, footnote, beside)
+        if unreliable := entry_for(recipe.set).unreliable:
+            notes.append(f"`{recipe.set}` fails the reliability gate: {unreliable}.")
+        footnotes = self._footnotes(*notes, *_seen(metric, recipe.set))
+        return Ours(estimate, footnotes, beside, _apart_from_0(column.statistic, estimate))
+
+    def _ranked(self, row: Row, column: Column, corpus: str) -> Ours:
+        """How often the true response of dialogues is found, which takes no judgement."""
+        metric = self._chosen(row, "")
+        name = f"{corpus}.jsonl.gz"
+        path = next((f for p in ("", "corpora") if (f := self.folder / p / name).is_file()), None)
+        if path is None:
+            raise _EmptyError(f"`{name}` is not in the folder of the data or its `corpora`.")
+        if (metric, corpus) not in self._rankings:
+            plan = Plan({metric.name: metric}, self.engines.settings, speaker="all")
+            scorer = Scorer(plan, self.store, engines=self.engines, refresh=self.refresh)
+            try:
+                found = run_ranking(scorer, Corpus.read([path]), watch=self.watch)
+            except CauserieError as error:
+                raise _EmptyError(f"`{metric.name}` cannot be used: {error}.") from None
+            self._rankings[metric, corpus] = found
+        result = self._rankings[metric, corpus]
+        ranking = result.columns[0].ranking
+        estimate = ranking.recall if column.statistic == "recall@1" else ranking.mrr
+        if estimate.value is None:
+            raise _EmptyError(_sentence(estimate.reason or "undefined"))
+        drawn = f"On {result.items:,} of {result.of_items:,} exchanges of `{corpus}`."
+        return Ours(estimate, self._footnotes(drawn))
 
     def _asked(self, row: Row, column: Column) -> tuple[Metric, Protocol]:
         """The metric and the protocol that a cell is about."""
-        if row.metric is None:
-            raise _EmptyError
-        name, _ = _split(row.metric)
-        if row.group != OWN and not self._fills(name):
+        if row.metric is None or not self._wanted(row):
             raise _EmptyError
         if column.protocol is None:
             raise _EmptyError("The data behind this number is not public, or is no judged set.")
-        metric = self.own[row.metric] if row.group == OWN else self._metric(name, row.options)
+        recipe = protocol(column.protocol)
+        return self._chosen(row, recipe.set), recipe
+
+    def _wanted(self, row: Row) -> bool:
+        return row.group == OWN or self._fills(_split(row.metric)[0])
+
+    def _chosen(self, row: Row, judged: str) -> Metric:
+        """The metric of a row: the caller's own, or as the row, and the table, asks for it."""
+        if row.metric is None or not self._wanted(row):
+            raise _EmptyError
+        if row.group == OWN:
+            return self._as_settings_ask(self.own[row.metric])
+        name, _ = _split(row.metric)
+        asked = dict(row.options)
         if row.variant is not None:
-            raise _EmptyError(
-                "A variant of the metric, which takes an option or a training of its own."
-            )
-        return metric, protocol(column.protocol)
+            if row.variant not in self.variants:
+                raise _EmptyError(
+                    "A variant of the metric, which takes a training of its own: give the artifact "
+                    "with --variant."
+                )
+            asked["artifact"] = self.variants[row.variant]
+        elif self.engines.settings.research and "artifact" not in asked:
+            model = self.models.get(name, {}).get(judged)
+            asked |= {"artifact": model} if model else {}
+        return self._as_settings_ask(self._metric(name, asked))
+
+    def _as_settings_ask(self, metric: Metric) -> Metric:
+        try:
+            return metric.for_research() if self.engines.settings.research else metric
+        except CauserieError as error:
+            raise _EmptyError(f"`{metric.name}` cannot be used: {error}.") from None
 
     def _fills(self, name: str) -> bool:
         """Whether rows of that metric are to be filled."""
@@ -222,7 +311,7 @@ class _Filling:
             raise _EmptyError(f"`{metric.name}` has no scores here: {most}.")
         units = self._units_of(recipe, judged)
         scores = about[name].sign * values
-        estimate = _statistic(column.statistic, judged, units, scores, recipe)
+        estimate = _statistic(column.statistic, judged, units, scores, recipe.dimension)
         if estimate.value is None:
             raise _EmptyError(_sentence(estimate.reason or "undefined"))
         return judged, estimate
@@ -270,10 +359,9 @@ class _Filling:
                 raise _EmptyError(self._unusable[metric]) from None
         return self._scored[place]
 
-    def _footnote(self, text: str) -> int:
-        if text not in self.footnotes:
-            self.footnotes.append(text)
-        return self.footnotes.index(text) + 1
+    def _footnotes(self, *texts: str) -> tuple[int, ...]:
+        self.footnotes += [text for text in dict.fromkeys(texts) if text not in self.footnotes]
+        return tuple(self.footnotes.index(text) + 1 for text in texts)
 
 
 def _split(named: str | None) -> tuple[str, str | None]:
@@ -283,17 +371,44 @@ def _split(named: str | None) -> tuple[str, str | None]:
 
 
 def _statistic(
-    name: str, judged: JudgedSet, units: Units, scores: FloatArray, recipe: Protocol
+    name: str, judged: JudgedSet, units: Units, scores: FloatArray, dimension: str
 ) -> Estimate:
     """One of `protocols.STATISTICS` of one column; `scores` with higher being better."""
-    judgement = judgement_of(judged, units, recipe.dimension)
-    if name.endswith("pearson"):
-        return pearson(scores, judgement.points)[0]
-    if name.endswith("spearman"):
-        return spearman(scores, judgement.points)[0]
+    judgement = judgement_of(judged, units, dimension)
+    if name.endswith(("pearson", "spearman")):
+        ranks = name.endswith("spearman")
+        found = (spearman if ranks else pearson)(scores, judgement.points)
+        by = correlation_of_clusters(scores, judgement.points, units.clusters, ranks=ranks)
+        return with_intervals(found, by, seed=SEED)[0]
     differences = scores[units.first] - scores[units.second]
-    schema = {"ignore-equal.point-biserial": ignore_equal, "cont2cat.alpha": cont2cat}[name]
-    return schema(differences, judgement.votes)[0]
+    clusters = [pair.cluster for pair in judged.pairs]
+    if name == "cont2cat.alpha":
+        found = cont2cat(differences, judgement.votes)
+        by = cont2cat_of_clusters(differences, judgement.votes, clusters)
+        return with_intervals(found, by, resamples=RESAMPLES, seed=SEED)[0]
+    pair, prefers_a = ignore_equal_points(judgement.votes)
+    by = correlation_of_clusters(differences[pair], prefers_a, [clusters[p] for p in pair])
+    return with_intervals(ignore_equal(differences, judgement.votes), by, seed=SEED)[0]
+
+
+def _apart_from_0(statistic: str, estimate: Estimate) -> bool:
+    """Whether a correlation is significant; chance does not give 0 in an agreement."""
+    if statistic == "cont2cat.alpha" or estimate.low is None or estimate.high is None:
+        return False
+    return estimate.low > 0 or estimate.high < 0
+
+
+def _seen(metric: Metric, judged: str) -> list[str]:
+    """What a metric learned from that is no stranger to a set."""
+    corpus = entry_for(judged).corpus
+    if corpus is None or not isinstance(metric, TrainedMetric):
+        return []
+    info = metric.info
+    sources = [one.source for one in info.licences if corpus.casefold() in one.source.casefold()]
+    return [
+        f"`{info.folder.name}` learned from {source}; `{judged}` is made of {corpus}, too."
+        for source in sources
+    ]
 
 
 def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: bool) -> str:

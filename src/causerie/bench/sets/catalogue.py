@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from causerie.errors import CauserieError
+from causerie.training.judgements import Terms
 
 SetLevel: TypeAlias = Literal["turn", "dialogue", "pair", "attack"]
 
@@ -49,7 +50,15 @@ class SetEntry:
     """An attack that changes nothing of substance: a metric should not punish it."""
     dialogue_id: str | None = None
     """Regular expression whose first group is the dialogue's part of an item's id."""
+    corpus: str | None = None
+    """The corpus that its contexts are from: what learned from it is no stranger to them."""
     notes: tuple[str, ...] = ()
+    family: str | None = None
+    """Sets with contexts or systems in common: nobody learns from one and is tested on another."""
+    learn: Terms = "research"
+    """Who may learn from its judgements (see `causerie.training.judgements`)."""
+    unreliable: str | None = None
+    """Why the published judgements cannot support any correlation; None if they can."""
 
     def is_human(self, system: str | None) -> bool:
         """Whether the responses of this system were written by people."""

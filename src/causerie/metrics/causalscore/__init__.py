@@ -39,6 +39,7 @@ class CausalScore(MeanMetric):
     )
 
     name: ClassVar[str] = "causalscore"
+    research: ClassVar[str] = "causalscore-cgdialog"
     summary: ClassVar[str] = "how strongly the context causes the response (CausalScore)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
     drawing = "arcs"

@@ -17,7 +17,8 @@ from causerie.dialogue import Exchange
 from causerie.engines.shapes import rowwise
 from causerie.metrics.causalscore.config import CausalScoreConfig
 from causerie.metrics.causalscore.formula import CausalGraph, dependents_of
-from causerie.metrics.causalscore.questions import Item, Question
+from causerie.metrics.causalscore.questions import Item, Question, window_of
+from causerie.text import words
 
 if TYPE_CHECKING:
     from causerie.engines import Engines
@@ -85,31 +86,60 @@ class GivenHead(nn.Module):
     It sees what C_uncond, which stays as it is, says of the utterance and of the given one with
     the response, and of each with the other: whether one answers the other tells which came
     first. Before training the logit is all but C_uncond's for the utterance and the response.
+    `distance`: it is also told how far from the response both were said.
     """
 
     ASKED = ((0, 2), (1, 2), (0, 1), (1, 0))
 
     def __init__(
-        self, unconditional: TowersHead, dimension: int, width: int, dropout: float
+        self,
+        unconditional: TowersHead,
+        dimension: int,
+        width: int,
+        dropout: float,
+        *,
+        distance: bool = False,
     ) -> None:
         super().__init__()
         self._unconditional = (unconditional,)  # in a tuple: no part of this network's weights
+        self.distance = distance
         self.change = TowersHead(3, dimension, width, dropout)
-        self.weigh = nn.Linear(len(self.ASKED), 1)
+        self.weigh = nn.Linear(len(self.ASKED) + (PLACES if distance else 0), 1)
         with torch.no_grad():
             self.change.classifier.weight.mul_(0.1)
             self.change.classifier.bias.zero_()
-            self.weigh.weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
+            self.weigh.weight.zero_()
+            self.weigh.weight[0, 0] = 1
             self.weigh.bias.zero_()
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Logits of (tuples, texts, dimension): the utterance, the given one, the response."""
+    def forward(self, vectors: Tensor, distances: Tensor) -> Tensor:
+        """Logits of (tuples, texts, dimension): the utterance, the given one, the response.
+
+        `distances` are those of the first two.
+        """
         (unconditional,) = self._unconditional
         unconditional.eval()
         with torch.no_grad():
             said = torch.stack([unconditional(vectors[:, pair]) for pair in self.ASKED], dim=-1)
-        logits: Tensor = self.change(vectors) + self.weigh(said).squeeze(-1)
+        seen = torch.cat([said, places(distances)], dim=-1) if self.distance else said
+        logits: Tensor = self.change(vectors) + self.weigh(seen).squeeze(-1)
         return logits
+
+
+PLACES = 5
+PLACES_WEIGHT = 10.0
+"""So that training, which moves a weight a little at every step, can make much of them."""
+
+
+def places(distances: Tensor) -> Tensor:
+    """What C_cond is told of where two utterances stand: the first is special, then less and less.
+
+    Distances of 0, which only rows have that fill up a batch, count as 1.
+    """
+    far = distances.clamp(min=1).float()
+    first = (distances == 1).float()
+    nearer = (far[:, :1] < far[:, 1:]).float()
+    return PLACES_WEIGHT * torch.cat([far.log(), first, nearer], dim=-1)
 
 
 class Classifier(ABC):
@@ -165,15 +195,24 @@ class Towers(Classifier):
         """C_cond, where `unconditional` is the head of C_uncond; without, that one."""
         super().__init__(encoder, config)
         size = encoder.dimension, config.width, config.dropout
-        head = GivenHead(unconditional, *size) if unconditional else TowersHead(2, *size)
-        self.head: nn.Module = head.to(encoder.device)
+        head: nn.Module = (
+            GivenHead(unconditional, *size, distance=config.distance)
+            if unconditional
+            else TowersHead(2, *size)
+        )
+        self.head = head.to(encoder.device)
+        self._conditional = unconditional is not None
 
     def logits(self, questions: Sequence[Question], vectors: Vectors) -> Tensor:
         rows = [question.texts for question in questions]
         places: dict[str, int] = {}
         index = [[places.setdefault(text, len(places)) for text in row] for row in rows]
         encoded = vectors([((text,),) for text in places])
-        return rowwise(self.head, encoded[torch.tensor(index, device=encoded.device)])
+        inputs = [encoded[torch.tensor(index, device=encoded.device)]]
+        if self._conditional:
+            distances = [question.distances or (1, 1) for question in questions]
+            inputs.append(torch.tensor(distances, device=encoded.device))
+        return rowwise(self.head, *inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +221,8 @@ class Classifiers:
 
     unconditional: Classifier
     conditional: Classifier
-    history: int
-    """Turns before a response that they were trained to look at."""
+    history: int | None
+    """Turns before a response that they were trained to look at; None: all."""
 
     @classmethod
     def untrained(cls, encoder: Encoder, second: Encoder, config: CausalScoreConfig) -> Classifiers:
@@ -204,7 +243,7 @@ class Classifiers:
         self, exchanges: Sequence[Exchange], history: int | None = None
     ) -> list[CausalGraph]:
         """What they find about each response: two calls for all of them together."""
-        windows = [[turn.text for turn in e.last(history or self.history)] for e in exchanges]
+        windows = [_since_repeated(e, history or self.history) for e in exchanges]
         responses = [exchange.response.text for exchange in exchanges]
         both = list(zip(windows, responses, strict=True))
         asked = [Question(utterance, r) for window, r in both for utterance in window]
@@ -213,7 +252,7 @@ class Classifiers:
         # by place and not by text: two utterances may say the same
         pairs = [list(permutations(dependents_of(found), 2)) for found in unconditional]
         asked = [
-            Question(window[i], response, window[j])
+            Question(window[i], response, window[j], (len(window) - i, len(window) - j))
             for (window, response), places in zip(both, pairs, strict=True)
             for i, j in places
         ]
@@ -222,6 +261,20 @@ class Classifiers:
             CausalGraph(found, {place: next(answers) for place in places})
             for found, places in zip(unconditional, pairs, strict=True)
         ]
+
+
+def _since_repeated(exchange: Exchange, history: int | None) -> tuple[str, ...]:
+    """The window in which causes are sought: it begins with a turn that the response repeats.
+
+    What was said before that turn caused the turn; its repetition, given the turn, depends on none
+    of it.
+    """
+    window = window_of(exchange, history)
+    response = words(exchange.response.text)
+    if not response:
+        return window
+    repeated = [i for i, said in enumerate(window) if words(said) == response]
+    return window[repeated[-1] :] if repeated else window
 
 
 def restore(engines: Engines, artifact: Artifact) -> Classifiers:

@@ -59,8 +59,11 @@ class Classification(Task):
         # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
         self.encoder.model.train(self._learn_encoder and self.config.tuning == "full")
         logits = self.classifier.logits([example.question for example in batch], self._vectors)
-        labels = torch.tensor([float(e.label) for e in batch], device=logits.device)
-        return functional.binary_cross_entropy_with_logits(logits, labels)
+        labels, weights = (
+            torch.tensor([float(getattr(e, key)) for e in batch], device=logits.device)
+            for key in ("label", "weight")
+        )
+        return functional.binary_cross_entropy_with_logits(logits, labels, weights)
 
     def validate(self) -> dict[str, float]:
         if self._learn_encoder:

@@ -24,7 +24,7 @@ from causerie.metrics.causalscore.questions import (
     Example,
     Pairs,
     Question,
-    annotated_items,
+    items_of,
     measured_triples,
 )
 from causerie.stats import auc, balanced_accuracy
@@ -70,7 +70,7 @@ def evaluation_examples(
     """Both classifiers by their names, each with what it is measured with."""
     from causerie.metrics.causalscore.classifier import dependents
 
-    items = annotated_items(corpus, history or by.history)
+    items = items_of(corpus, history or by.history)
     found = dependents(by.unconditional, items)
     return {
         "C_uncond": (by.unconditional, Pairs(items, seed).epoch(0)),

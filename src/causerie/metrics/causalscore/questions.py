@@ -1,22 +1,25 @@
 """What the classifiers are asked, and the examples they learn from and are measured with.
 
 An item is one exchange with a window of the utterances before its response. Classifiers see
-texts alone: where in the window an utterance stands is kept beside an example for baselines
-and for drawing, and is never an input.
+texts; how far from the response an utterance stands is kept for baselines and for drawing, and is
+an input of C_cond alone, and only where its training says so (`distance`).
 """
 
 from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
-from causerie.io.annotations import opening
-from causerie.training.corpus import AnnotatedCorpus, Corpus
+from causerie.io import Annotation
+from causerie.training.corpus import AnnotatedCorpus, Corpus, sample
 
+REPEATED = 3
+"""How often a non-cause can come in an epoch, given an utterance drawn anew each time."""
 _TRIES = 100
 
 
@@ -27,6 +30,8 @@ class Question:
     utterance: str
     response: str
     given: str | None = None
+    distances: tuple[int, int] | None = None
+    """How far before the response the utterance and the given one were said."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -65,32 +70,43 @@ class Example:
     label: bool
     distance: int
     conversation: tuple[str, ...]
+    weight: float = 1.0
+    """Of its loss."""
 
 
-def annotated_items(corpus: AnnotatedCorpus, history: int) -> list[Item]:
+def items_of(corpus: AnnotatedCorpus, history: int | None, first_source: int = 0) -> list[Item]:
     """Causes outside the window are left out: they cannot be found there."""
     items = []
-    for source, found in enumerate(corpus.sources):
+    for source, found in enumerate(corpus.sources, start=first_source):
         for one in found:
-            first = max(0, one.exchange.turn - history)
+            window = window_of(one.exchange, history)
+            first = one.exchange.turn - len(window)
             causes = frozenset(turn - first for turn in one.causes if turn >= first)
-            items.append(_item(one.exchange, history, causes, one.conversation, source))
+            response = one.exchange.response.text
+            items.append(Item(window, response, causes, one.conversation, source))
     return items
 
 
-def unlabelled_items(
-    corpus: Corpus, history: int, exchanges: int, seed: int, first_source: int = 0
-) -> list[Item]:
-    """Some exchanges of each dialogue; no cause is known but the preceding utterance."""
-    items = []
-    for source, dialogues in enumerate(corpus.sources, start=first_source):
-        for number, dialogue in enumerate(dialogues):
+def unlabelled(corpus: Corpus, dialogues: int | None, exchanges: int, seed: int) -> AnnotatedCorpus:
+    """Some exchanges of some dialogues; no cause is known but the preceding utterance.
+
+    The first response of a dialogue is left out: a single utterance has no other to be given.
+    """
+    sources = []
+    for source, found in enumerate(corpus.sources):
+        drawn = []
+        for number, dialogue in enumerate(sample(found, dialogues, seed)):
             rng = random.Random(f"{seed}/{source}/{number}")
-            found = dialogue.exchanges()
-            for exchange in rng.sample(found, min(exchanges, len(found))):
-                last = frozenset({min(history, exchange.turn) - 1})
-                items.append(_item(exchange, history, last, _key(dialogue), source))
-    return items
+            later = dialogue.exchanges()[1:]
+            for exchange in rng.sample(later, min(exchanges, len(later))):
+                drawn.append(Annotation(exchange, frozenset({exchange.turn - 1})))
+        sources.append(tuple(drawn))
+    return AnnotatedCorpus(tuple(sources))
+
+
+def window_of(exchange: Exchange, history: int | None) -> tuple[str, ...]:
+    """What was said in the last `history` turns before a response; None: in all of them."""
+    return tuple(turn.text for turn in exchange.last(history or exchange.turn))
 
 
 class NegativeSampler:
@@ -149,14 +165,21 @@ class TrainingSet(ABC):
 
 
 class Pairs(TrainingSet):
-    """For C_uncond: a cause or the preceding utterance, against `others` responses of others."""
+    """For C_uncond: a cause or the preceding utterance, against `others` responses of others.
 
-    def __init__(self, items: Sequence[Item], seed: int, others: int = 1) -> None:
+    `said`: and against the utterance itself, as nobody answers by repeating what was said.
+    """
+
+    def __init__(
+        self, items: Sequence[Item], seed: int, others: int = 1, *, said: bool = False
+    ) -> None:
         super().__init__(seed)
         self._items, self._others, self._count = items, NegativeSampler(items), others
+        self._said = said
 
     def __len__(self) -> int:
-        return sum((1 + self._count) * len(_dependent_by_label(item)) for item in self._items)
+        each = 1 + self._count + self._said
+        return sum(each * len(_dependent_by_label(item)) for item in self._items)
 
     def draw(self, rng: random.Random) -> list[Example]:
         examples = []
@@ -165,9 +188,9 @@ class Pairs(TrainingSet):
                 said = item.utterances[index]
                 where = item.distance(index), item.conversation
                 examples.append(Example(Question(said, item.response), True, *where))
-                for _ in range(self._count):
-                    other = self._others.response(item, rng)
-                    examples.append(Example(Question(said, other), False, *where))
+                false = [self._others.response(item, rng) for _ in range(self._count)]
+                false += [said] if self._said else []
+                examples += [Example(Question(said, other), False, *where) for other in false]
         return examples
 
 
@@ -175,7 +198,10 @@ class Triples(TrainingSet):
     """For C_cond: a cause given a dependent, against a non-cause in its place.
 
     `dependents` are, for each item, the utterances that C_uncond finds dependent; `pseudo` are
-    examples of self-training, which come in every epoch.
+    examples of self-training, which come in every epoch. Negatives are drawn from the history of
+    each cause. `matched`: every utterance comes once, and weighs as much as the utterances of the
+    other kind have a share in those of its file at its distance; so causes and non-causes weigh
+    the same wherever they stand, and place says nothing about the label.
     """
 
     def __init__(
@@ -189,42 +215,61 @@ class Triples(TrainingSet):
     ) -> None:
         super().__init__(seed)
         self.pseudo, self._matched = tuple(pseudo), matched
-        usable = [
+        self._items = [
             (item, found)
             for item, found in zip(items, dependents, strict=True)
-            if len(item.utterances) > 1 and (matched or item.non_causes)
+            if len(item.utterances) > 1 and (matched or (item.causes and item.non_causes))
         ]
-        self._positives = [(item, i, found) for item, found in usable for i in sorted(item.causes)]
-        self._non_causes: dict[int, dict[int, list[tuple[Item, int, Sequence[int]]]]] = {}
-        """By source and distance."""
-        for item, found in usable:
-            near = self._non_causes.setdefault(item.source, {})
-            for i in item.non_causes:
-                near.setdefault(item.distance(i), []).append((item, i, found))
-        if not (self._positives and any(self._non_causes.values())):
+        self._weights = _overlap([item for item, _ in self._items]) if matched else {}
+        if not (self._weights if matched else self._items):
             raise CauserieError(
                 "the annotations have no cause or nothing but causes within `history` turns: "
                 "the conditional classifier needs both"
             )
 
     def __len__(self) -> int:
-        return 2 * len(self._positives) + len(self.pseudo)
+        return sum(len(self._drawn(item, None)) for item, _ in self._items) + len(self.pseudo)
 
     def draw(self, rng: random.Random) -> list[Example]:
         examples = list(self.pseudo)
-        for item, cause, found in self._positives:
-            examples.append(triple(item, cause, found, True, rng))
-            if self._matched:
-                other, non_cause, others = rng.choice(self._near(item, item.distance(cause)))
-                examples.append(triple(other, non_cause, others, False, rng))
-            else:
-                examples.append(triple(item, rng.choice(item.non_causes), found, False, rng))
+        for item, found in self._items:
+            for utterance in self._drawn(item, rng):
+                label = utterance in item.causes
+                weight = self._weights.get((item.source, item.distance(utterance), label), 1.0)
+                one = triple(item, utterance, found, label, rng)
+                examples.append(replace(one, weight=weight))
         return examples
 
-    def _near(self, item: Item, distance: int) -> list[tuple[Item, int, Sequence[int]]]:
-        """Non-causes of the same file at that distance, or at the nearest where there are any."""
-        found = self._non_causes[item.source]
-        return found[min(found, key=lambda d: (abs(d - distance), d))]
+    def _drawn(self, item: Item, rng: random.Random | None) -> list[int]:
+        """The utterances of an item that come in an epoch."""
+        if self._matched:
+            weighted = self._weights
+            return [
+                i
+                for i in range(len(item.utterances))
+                if (item.source, item.distance(i), i in item.causes) in weighted
+            ]
+        causes, non_causes = sorted(item.causes), item.non_causes
+        if rng:
+            rng.shuffle(non_causes)
+        return causes + (REPEATED * non_causes)[: len(causes)]
+
+
+def _overlap(items: Sequence[Item]) -> dict[tuple[int, int, bool], float]:
+    """Weights by file, distance and label, 1 in the mean; none where all are of one kind."""
+    counts = Counter(
+        (item.source, item.distance(i), i in item.causes)
+        for item in items
+        for i in range(len(item.utterances))
+    )
+    shares = {
+        (source, distance, label): other / (count + other)
+        for (source, distance, label), count in counts.items()
+        if (other := counts[source, distance, not label])
+    }
+    total = sum(counts[key] * share for key, share in shares.items())
+    drawn = sum(counts[key] for key in shares)
+    return {key: share * drawn / total for key, share in shares.items()}
 
 
 class PrecedingTwo(TrainingSet):
@@ -259,7 +304,9 @@ def triple(
     others = [i for i in dependents if i != utterance]
     last = len(item.utterances) - 1
     given = rng.choice(others) if others else last - (utterance == last)
-    question = Question(item.utterances[utterance], item.response, item.utterances[given])
+    distances = item.distance(utterance), item.distance(given)
+    texts = item.utterances[utterance], item.response, item.utterances[given]
+    question = Question(*texts, distances)
     return Example(question, label, item.distance(utterance), item.conversation)
 
 
@@ -278,19 +325,3 @@ def measured_triples(
 
 def _dependent_by_label(item: Item) -> list[int]:
     return sorted(item.causes | {len(item.utterances) - 1})
-
-
-def _item(
-    exchange: Exchange,
-    history: int,
-    causes: frozenset[int],
-    conversation: tuple[str, ...],
-    source: int,
-) -> Item:
-    utterances = tuple(turn.text for turn in exchange.last(history))
-    return Item(utterances, exchange.response.text, causes, conversation, source)
-
-
-def _key(dialogue: Dialogue) -> tuple[str, ...]:
-    """As of an annotation."""
-    return opening(dialogue.turns)

@@ -1,10 +1,10 @@
-"""From annotations and unlabelled dialogues to an artifact (section 3.2)."""
+"""From annotations and dialogues, or dialogues alone, to an artifact (section 3.2)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import torch
 
 from causerie.errors import CauserieError
 from causerie.io import write_whole
+from causerie.metrics.causalscore import CausalScore
 from causerie.metrics.causalscore.classifier import (
     SECOND_ENCODER,
     Classifier,
@@ -21,6 +22,7 @@ from causerie.metrics.causalscore.classifier import (
     restore,
 )
 from causerie.metrics.causalscore.config import HEAD, CausalScoreConfig
+from causerie.metrics.causalscore.data import Alignment, Data
 from causerie.metrics.causalscore.formula import SCORES
 from causerie.metrics.causalscore.learning import (
     Classification,
@@ -46,14 +48,14 @@ from causerie.metrics.causalscore.questions import (
     PrecedingTwo,
     TrainingSet,
     Triples,
-    annotated_items,
+    items_of,
     measured_triples,
-    unlabelled_items,
 )
 from causerie.metrics.trained import calibration
-from causerie.stats import ranking_estimates
+from causerie.metrics.verdict import verdict
+from causerie.stats import Estimate, auc_of_clusters, estimates_of, ranking_estimates
 from causerie.training.checkpoint import draw_scores
-from causerie.training.corpus import AnnotatedCorpus, Corpus
+from causerie.training.corpus import AnnotatedCorpus
 from causerie.training.encoders import FixedVectors, load_heads, starting_encoder
 from causerie.training.trainable import Trained, TrainingRun
 
@@ -65,49 +67,21 @@ LATER = ("rounds", "curve")
 """Options that change no training by itself: they can still be set at a resume."""
 
 LIMITS = (
-    "English, the kinds of conversation that were annotated; others deserve annotations of their "
+    "English, the kinds of conversation that it was trained on; others deserve a training of their "
     "own.",
     "Causes are sought in a window before the response, and between single utterances.",
     "Judges whether a response answers what was said, not whether it is true.",
 )
 BY_POSITION = "by position only"
-BEHIND = (
-    "C_cond finds annotated causes less surely than their place alone does (see the results): "
-    "people mostly name the preceding utterance, and the classifier sees texts, not places."
+WEAK = (
+    "Nobody annotated the causes that C_cond learned from: they are weak labels, by an alignment "
+    "of responses with what they answer, and the results for C_cond above tell how well it repeats "
+    "them. How well it finds causes that people annotated is in docs/causalscore.md."
 )
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a training run reads."""
-
-    annotated: AnnotatedCorpus
-    valid: AnnotatedCorpus
-    unlabelled: Corpus
-
-    @classmethod
-    def read(cls, run: TrainingRun) -> Data:
-        """No conversation is in two of them, nor in what is to stay unseen."""
-        annotated = AnnotatedCorpus.read(run.annotations, run.say)
-        if run.valid:
-            valid = AnnotatedCorpus.read(run.valid, run.say)
-        else:
-            annotated, valid = annotated.split(run.config.seed)
-        unseen = AnnotatedCorpus.read(run.unseen, run.say)
-        held, valid = valid, valid.apart_from(unseen)
-        apart = annotated.apart_from(unseen).apart_from(valid)
-        for what, before, after in (("validation", held, valid), ("training", annotated, apart)):
-            if len(after) < len(before):
-                left = len(before) - len(after)
-                run.say(f"left out {left:,} {what} annotations that share an exchange with others")
-            if not all(after.sources):
-                raise CauserieError(f"all {what} annotations of a file are in --unseen or --valid")
-        unlabelled = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"))
-        free = unlabelled.without(valid.dialogues).without(unseen.dialogues)
-        if len(free) < len(unlabelled):
-            shared = len(unlabelled) - len(free)
-            run.say(f"left out {shared:,} dialogues that share an exchange with held-out ones")
-        return cls(apart, valid, free)
+BEHIND = (
+    "C_cond finds causes less surely than their place alone does (see the results): mostly the "
+    "preceding utterance is one."
+)
 
 
 class Training:
@@ -126,15 +100,10 @@ class Training:
         self.unconditional = self.classifiers.unconditional
         self.conditional = self.classifiers.conditional
         load_heads(run, NAME, self.classifiers.heads)
-        self.items = annotated_items(data.annotated, config.history)
-        self.valid_items = annotated_items(data.valid, config.history)
-        self.free_items = unlabelled_items(
-            data.unlabelled,
-            config.history,
-            config.exchanges,
-            config.seed,
-            first_source=len(data.annotated.sources),
-        )
+        self.items = items_of(data.annotated, config.history)
+        self.valid_items = items_of(data.valid, config.history)
+        first = len(data.annotated.sources)
+        self.free_items = items_of(data.unlabelled, config.history, first)
         self.rounds: list[Round] = []
         self.curve: list[dict[str, Any]] = []
 
@@ -150,7 +119,12 @@ class Training:
             self._remember()
         self.fit(
             self.unconditional,
-            Pairs([*self.items, *self.free_items], self.config.seed, self.config.others),
+            Pairs(
+                [*self.items, *self.free_items],
+                self.config.seed,
+                self.config.others,
+                said=self.config.said,
+            ),
             self.valid_pairs(),
             "unconditional",
             learn_encoder=self.config.learns_encoder,
@@ -158,6 +132,20 @@ class Training:
         self.encoder.forget()
         if self.config.learns_encoder and not self.own_encoder:
             self._remember()
+
+    def find_causes(self) -> None:
+        """Label exchanges that nobody annotated, as sure as C_uncond and distance make them."""
+        history = self.config.history
+        aligned = Alignment.learn(self.unconditional, self.items)
+        shares = ", ".join(f"{share:.3f}" for share in aligned.shares)
+        self.run.say(f"how often an utterance is answered, the preceding one first: {shares}")
+        self.data = replace(
+            self.data,
+            annotated=aligned.label(self.unconditional, self.data.annotated, history),
+            valid=aligned.label(self.unconditional, self.data.valid, history),
+        )
+        self.items = items_of(self.data.annotated, history)
+        self.valid_items = items_of(self.data.valid, history)
 
     def train_conditional(self) -> None:
         """Train C_cond: the learning curve, then algorithm 1; every round is logged."""
@@ -169,12 +157,16 @@ class Training:
             learn = self.own_encoder and config.learns_encoder
             return self.fit(self.conditional, examples, valid, name, learn_encoder=learn)
 
+        def mark(part: AnnotatedCorpus, scores: dict[str, float]) -> None:
+            found = self._auc(valid)
+            ends = {"low": found.low, "high": found.high}
+            self.curve.append({"annotations": len(part), **scores, **ends})
+
         for number in range(1, config.curve):
             part = self.data.annotated.part(number / config.curve, config.seed)
             self.run.say(f"learning curve: {len(part):,} annotated exchanges")
-            examples = self._labelled(annotated_items(part, config.history))
-            scores = fit_on(f"curve-{number}", examples)
-            self.curve.append({"annotations": len(part), **scores})
+            examples = self._labelled(items_of(part, config.history))
+            mark(part, fit_on(f"curve-{number}", examples))
             put_weights(self.conditional, untrained)
         self.run.say("training the conditional classifier")
         unlabelled = (
@@ -184,25 +176,32 @@ class Training:
             if config.rounds and config.causes == "annotated"
             else []
         )
+
+        def fit_round(number: int, examples: TrainingSet) -> dict[str, float]:
+            scores = fit_on(f"conditional-{number}", examples)
+            if config.curve and number == 0:
+                mark(self.data.annotated, scores)
+            return scores
+
         self_train(
             self.conditional,
             partial(self._labelled, self.items),
             unlabelled,
             config,
-            lambda number, examples: fit_on(f"conditional-{number}", examples),
+            fit_round,
             self._log_round,
         )
-        if not config.curve:
-            return
-        first = self.rounds[0]
-        self.curve.append(
-            {
-                "annotations": len(self.data.annotated),
-                "auc": first.auc,
-                "balanced accuracy": first.balanced_accuracy,
-            }
-        )
-        self._draw_curve()
+        if config.curve:
+            self._draw_curve()
+
+    def _auc(self, valid: Sequence[Example]) -> Estimate:
+        """Of C_cond as it is now, with its interval by conversation."""
+        answers = predict(self.conditional, valid).scores
+        labels = [example.label for example in valid]
+        clusters = [example.conversation for example in valid]
+        statistic = auc_of_clusters(answers, labels, clusters)
+        (found,) = estimates_of(statistic, len(valid), seed=self.config.seed)
+        return found
 
     def _labelled(self, items: Sequence[Item], pseudo: Sequence[Example] = ()) -> TrainingSet:
         config = self.config
@@ -278,8 +277,9 @@ class Training:
     def _draw_curve(self) -> None:
         _write_lines(self.run, "learning-curve.jsonl", self.curve)
         points = [(int(point["annotations"]), float(point["auc"])) for point in self.curve]
+        ends = [(one["low"] or 0.0, one["high"] or 1.0) for one in self.curve]
         below = f"annotated exchanges: {points[0][0]:,} to {points[-1][0]:,}"
-        draw_scores(self.run.folder / "learning-curve.svg", points, "validation AUC", below)
+        draw_scores(self.run.folder / "learning-curve.svg", points, "validation AUC", below, ends)
 
     def parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
         """The weights, as an artifact keeps them."""
@@ -295,18 +295,22 @@ class Training:
 
 def train(engines: Engines, run: TrainingRun) -> Trained:
     """Train both classifiers, calibrate and measure on the validation annotations."""
+    run = _with_causes(run)
     config: CausalScoreConfig = run.config
-    data = Data.read(run)
-    training = Training(engines, run, data)
+    training = Training(engines, run, Data.read(run))
     training.train_unconditional()
+    if config.causes == "weak":
+        training.find_causes()
     training.train_conditional()
+    data = training.data
     bare = run.artifact(NAME, training.encoder, config, training.parts())
     run.say("measuring on validation data")
     saved = restore(engines, bare)  # the weights as they are saved
     results, behind = measure(saved, data.valid, config.seed)
+    labelled = "annotated exchanges" if run.annotations else "exchanges without annotations"
     facts = {
-        "annotated exchanges": f"{len(data.annotated):,}",
-        "unlabelled dialogues": f"{len(data.unlabelled):,}",
+        labelled: f"{len(data.annotated):,}",
+        "unlabelled exchanges": f"{len(data.unlabelled):,}",
         "seed": config.seed,
         "backbone (SHA-256)": bare.backbone_sha256[:12],
         "annotations (SHA-256)": data.annotated.sha256[:12],
@@ -317,13 +321,16 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
             for one in training.rounds
         },
         **{
-            f"AUC with {point['annotations']:,} annotated exchanges": f"{point['auc']:.4f}"
+            f"AUC with {point['annotations']:,} annotated exchanges": Estimate(
+                point["auc"], len(data.valid), point["low"], point["high"]
+            ).text(4)
             for point in training.curve
         },
     }
-    artifact = replace(
-        bare,
-        statistics=calibrate(saved, data.valid),
+    artifact = replace(bare, statistics=calibrate(saved, data.valid))
+    results |= verdict(CausalScore, engines, run, artifact, data.valid.dialogues)
+    return replace(
+        artifact,
         card=run.card(
             NAME,
             f"Two classifiers (`{config.interaction}`, tuning `{config.tuning}` of "
@@ -332,11 +339,28 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
             f"{config.history} turns; the percentile says how many human responses score no "
             "better.",
             {**facts, **results},
-            (*LIMITS, *([BEHIND] if behind else [])),
-            held_out="one conversation in five",
+            (
+                *LIMITS,
+                *([WEAK] if config.causes == "weak" else []),
+                *([BEHIND] if behind else []),
+            ),
+            held_out="one conversation in five" if run.annotations else "one dialogue in twenty",
         ),
+    ), results
+
+
+def _with_causes(run: TrainingRun) -> TrainingRun:
+    """The run, with weak labels where there are no annotations."""
+    config: CausalScoreConfig = run.config
+    if run.annotations and config.causes == "weak":
+        raise CauserieError("causes=weak takes dialogues alone: leave --annotations out")
+    if run.annotations or config.causes != "annotated":
+        return run
+    run.say(
+        "no annotations: the conditional classifier learns from weak labels, by what the "
+        "unconditional one says of utterances and how far they are from the response"
     )
-    return artifact, results
+    return replace(run, config=replace(config, causes="weak"))
 
 
 def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:

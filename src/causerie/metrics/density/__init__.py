@@ -47,6 +47,7 @@ class Density(TrainedMetric):
     )
 
     name: ClassVar[str] = "density"
+    research: ClassVar[str] = "density-dailydialog"
     summary: ClassVar[str] = "how likely the response is among human responses (DEnsity)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
     config: ClassVar[type[TrainingConfig]] = DensityConfig

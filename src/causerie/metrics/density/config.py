@@ -39,6 +39,11 @@ class DensityConfig(EncoderConfig):
     said: bool = option(
         False, "turns of the context are false responses, too: who repeats them does not answer"
     )
+    mined: float = option(
+        0.0,
+        "share of the false responses that are near the true one, by the encoder that training "
+        "starts from: hard ones, worth it once a first training has learned the easy ones",
+    )
     contrastive: float = option(1.0, "weight of the contrastive loss (lambda)")
     temperature: float = option(0.1, "of the contrastive loss")
     batch: int = option(16, "rows of exchanges per batch, each of one dialogue", least=2)
@@ -71,8 +76,10 @@ class DensityConfig(EncoderConfig):
             raise CauserieError("a cosine has no features to contrast: set contrastive=0")
         if self.interaction == "cosine" and self.said:
             raise CauserieError("the cosine of a turn with itself is always 1: set said=false")
-        if not (self.temperature > 0 and 0 <= self.attacks <= 1 and 0 <= self.stock < 1):
-            raise CauserieError("temperature is above 0, attacks from 0 to 1, stock below 1")
+        if not (self.temperature > 0 and 0 <= self.stock < 1):
+            raise CauserieError("temperature is above 0, stock from 0 to below 1")
+        if not all(0 <= share <= 1 for share in (self.attacks, self.mined)):
+            raise CauserieError("attacks and mined are shares, from 0 to 1")
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
         return replace(

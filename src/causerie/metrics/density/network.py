@@ -169,7 +169,7 @@ def _views(projected: Tensor) -> tuple[Tensor, ...]:
 
 def selection_loss(logits: Tensor, same: Tensor) -> Tensor:
     """Eq. 1: cross-entropy of the true response among the candidates."""
-    return -logits.masked_fill(same, _NEVER).log_softmax(dim=1)[:, 0].mean()
+    return -_fine(logits).masked_fill(same, _NEVER).log_softmax(dim=1)[:, 0].mean()
 
 
 def contrastive_loss(features: Tensor, same: Tensor, temperature: float) -> Tensor:
@@ -178,7 +178,7 @@ def contrastive_loss(features: Tensor, same: Tensor, temperature: float) -> Tens
     count, candidates = z.shape[:2]
     if count < 2:
         return features.sum() * 0  # a single true pair has nothing to be alike
-    similarity = z[:, 0] @ z.flatten(0, 1).T / temperature
+    similarity = _fine(z[:, 0] @ z.flatten(0, 1).T) / temperature
     true = torch.arange(count, device=z.device) * candidates
     left_out = same.flatten().expand_as(similarity).clone()
     left_out[torch.arange(count, device=z.device), true] = True  # not compared with itself
@@ -186,3 +186,8 @@ def contrastive_loss(features: Tensor, same: Tensor, temperature: float) -> Tens
     log_share = (similarity - similarity.logsumexp(dim=1, keepdim=True))[:, true]
     others = ~torch.eye(count, dtype=torch.bool, device=z.device)
     return -log_share[others].mean()
+
+
+def _fine(values: Tensor) -> Tensor:
+    """What was computed in bfloat16 is too coarse for a softmax."""
+    return values.float() if values.dtype == torch.bfloat16 else values

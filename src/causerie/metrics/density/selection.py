@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from causerie.dialogue import Dialogue, Exchange
@@ -23,7 +25,15 @@ from causerie.stats import rank_of_true
 from causerie.training.corpus import Batches, Corpus
 from causerie.training.encoders import FixedVectors, LearnedVectors, Vectors
 from causerie.training.loop import Task
-from causerie.training.negatives import clusters_of, corrupt
+from causerie.training.negatives import (
+    COMPARED,
+    NEAREST,
+    POOL,
+    clusters_of,
+    corrupt,
+    neighbourhoods,
+    unit_vectors,
+)
 
 Row: TypeAlias = list[Exchange]
 """Exchanges of one dialogue that follow each other."""
@@ -60,8 +70,10 @@ class Selection(Task):
         kind = LearnedVectors if config.learns_encoder else FixedVectors
         self.encode: Vectors = kind(self.encoder, config.pooling)
         count = 1 if config.interaction == "cross" else config.exchanges
-        rows = [[row for d in source for row in in_a_row(d, count)] for source in train.sources]
-        self.batches = Batches(rows, config.batch, config.seed)
+        self.rows = [
+            [row for d in source for row in in_a_row(d, count)] for source in train.sources
+        ]
+        self.batches = Batches(self.rows, config.batch, config.seed, order=self.near())
         self.valid = valid
 
     def rate(self, name: str) -> float:
@@ -86,6 +98,10 @@ class Selection(Task):
         self.encoder.forget()  # what it remembers is from other weights
         ranks = rank_of_true(self.extractor.selection(self.valid))
         return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
+
+    def near(self) -> Callable[[int, random.Random], list[int]] | None:
+        """Say what of a source comes into one batch, where that decides what is compared."""
+        return None
 
     @abstractmethod
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
@@ -117,6 +133,17 @@ class CrossSelection(Selection):
 
     extractor: Cross
 
+    def __init__(
+        self,
+        extractor: Extractor,
+        config: DensityConfig,
+        train: Corpus,
+        valid: Sequence[Sequence[Exchange]],
+    ) -> None:
+        super().__init__(extractor, config, train, valid)
+        # As training found it, before a resumed one goes on: what is near must not change.
+        self._start = self.encoder.as_now() if config.mined else self.encoder
+
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
         inputs: list[EncoderInput] = []
         same: list[list[bool]] = []
@@ -131,11 +158,32 @@ class CrossSelection(Selection):
 
     def _negatives(self, exchange: Exchange, rng: random.Random) -> list[str]:
         drawn = rng.choices(self._responses[id(exchange.dialogue)], k=self.config.negatives)
+        if count := round(self.config.mined * len(drawn)):
+            drawn[-count:] = self._near_responses(exchange, count, rng)
         if self.config.said:  # the last turn half of the time
             drawn[0] = rng.choice((exchange.last(1)[0], rng.choice(exchange.context))).text
         if corrupted := self.corrupted(exchange):
             drawn[-1] = corrupted
         return drawn
+
+    def _near_responses(self, exchange: Exchange, count: int, rng: random.Random) -> list[str]:
+        """Return some of the responses nearest to the true one among many drawn at random."""
+        texts, vectors = self._pools[id(exchange.dialogue)]
+        true = unit_vectors(self._start, [exchange.response.text], self.config.pooling)[0]
+        drawn = np.array(rng.sample(range(len(texts)), min(COMPARED, len(texts))))
+        nearest = drawn[np.argsort(-(vectors[drawn] @ true), kind="stable")[: NEAREST * count]]
+        return rng.choices([texts[place] for place in nearest], k=count)
+
+    @cached_property
+    def _pools(self) -> dict[int, tuple[list[str], NDArray[np.float32]]]:
+        """By dialogue, responses of its source with their directions."""
+        pools: dict[int, tuple[list[str], NDArray[np.float32]]] = {}
+        for source in self.train.sources:
+            known = self._responses[id(source[0])]
+            texts = random.Random(self.config.seed).sample(known, min(POOL, len(known)))
+            pool = texts, unit_vectors(self._start, texts, self.config.pooling)
+            pools.update((id(dialogue), pool) for dialogue in source)
+        return pools
 
 
 class TowersSelection(Selection):
@@ -146,6 +194,28 @@ class TowersSelection(Selection):
     """
 
     extractor: Towers
+
+    def near(self) -> Callable[[int, random.Random], list[int]] | None:
+        """Put rows that are about the same things into one batch, `mined` of a batch at a time.
+
+        What a row is about is told by one response from its middle.
+        """
+        together = round(self.config.mined * self.config.batch)
+        if together < 2:
+            return None
+        vectors = []
+        for source in self.rows:
+            middles = [row[len(row) // 2].response.text for row in source]
+            vectors.append(unit_vectors(self.encoder, middles, self.config.pooling))
+        self.encoder.forget()
+
+        def order(source: int, rng: random.Random) -> list[int]:
+            draws = np.random.default_rng(rng.getrandbits(64))
+            groups = neighbourhoods(vectors[source], together, draws)
+            rng.shuffle(groups)
+            return [int(place) for group in groups for place in group]
+
+        return order
 
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
         exchanges = [exchange for row in rows for exchange in row]

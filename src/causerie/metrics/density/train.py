@@ -11,17 +11,19 @@ import numpy as np
 import torch
 
 from causerie.dialogue import Exchange
+from causerie.metrics.density import Density
 from causerie.metrics.density.config import HEAD, DensityConfig
 from causerie.metrics.density.extractor import EXTRACTORS, Extractor, restore
 from causerie.metrics.density.gaussian import Gaussian, Moments, distances
 from causerie.metrics.density.selection import SELECTIONS
-from causerie.metrics.similarity import cosine
+from causerie.metrics.similarity import untrained_cosines
 from causerie.metrics.trained import calibration, quantiles_of
+from causerie.metrics.verdict import verdict
 from causerie.models.artifact import Artifact
-from causerie.stats import ClusteredRatio, rank_of_true, ranking_estimates
+from causerie.stats import ranking_estimates
 from causerie.training.corpus import Corpus, sample
 from causerie.training.encoders import averaged_with_stock, load_heads, starting_encoder
-from causerie.training.negatives import ATTACKS, clusters_of, corpus_items
+from causerie.training.negatives import clusters_of, corpus_items, corruptions
 from causerie.training.trainable import Trained, TrainingRun
 
 if TYPE_CHECKING:
@@ -101,6 +103,10 @@ def complete(
             "random_logit": random_logit(extractor, items),
             **calibrate(extractor, gaussian, valid),
         },
+    )
+    results |= verdict(Density, engines, run, artifact, valid)
+    return replace(
+        artifact,
         card=run.card(
             NAME,
             f"Response selection (`{config.interaction}`, tuning `{config.tuning}` of "
@@ -111,8 +117,7 @@ def complete(
             {**facts, **results},
             LIMITS,
         ),
-    )
-    return artifact, results
+    ), results
 
 
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:
@@ -167,7 +172,7 @@ def measure(
         exchanges += item
         rows.append(slice(true, len(exchanges)))
         pairs.setdefault("random", []).append((true, true + 1))
-        for name, text in _corrupted(item[0], item[1].response.text, rng).items():
+        for name, text in corruptions(item[0], item[1].response.text, rng).items():
             pairs.setdefault(name, []).append((true, len(exchanges)))
             exchanges.append(item[0].with_response(text))
     scores = distances(gaussian, extractor, extractor.features(exchanges))
@@ -181,7 +186,6 @@ def measure(
         f"MRR of {count}": found["classifier"].mrr.text(4),
         f"R@1 of {count} by density": found["mahalanobis"].recall.text(4),
         f"R@1 of {count} by the untrained cosine": found["cosine"].recall.text(4),
-        "verdict": _verdict(ranked["mahalanobis"], ranked["cosine"], clusters),
     }
     for name, places in pairs.items():
         both = np.array(places)
@@ -192,34 +196,6 @@ def measure(
         ]
         results[f"true above {name} (n={len(both):,}): density / classifier"] = " / ".join(shares)
     return results
-
-
-def _corrupted(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
-    """Return false responses by name; some responses have nothing that an attack could change."""
-    response, last = exchange.response.text, exchange.last(1)[0].text
-    made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
-    return {n: t for n, t in {"the last turn": last, **made}.items() if t not in ("", response)}
-
-
-def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
-    """The similarity of each response with the two turns before it: what costs no training."""
-    contexts = [(tuple(turn.text for turn in exchange.last(2)),) for exchange in exchanges]
-    responses = [((exchange.response.text,),) for exchange in exchanges]
-    vectors = encoder.encode([*contexts, *responses])
-    pairs = zip(vectors, vectors[len(exchanges) :], strict=False)
-    return np.array([cosine(context, response) for context, response in pairs])
-
-
-def _verdict(
-    ours: Sequence[NDArray[Any]], theirs: Sequence[NDArray[Any]], clusters: Sequence[int]
-) -> str:
-    """Whether the density finds the true response more often than the untrained cosine."""
-    found = [ClusteredRatio.of(rank_of_true(scores) == 1, clusters) for scores in (ours, theirs)]
-    gain = found[0].estimate(found[1])
-    better = (gain.low or 0) > 0
-    worse = (gain.high or 0) < 0
-    word = "better than" if better else "worse than" if worse else "cannot be told apart from"
-    return f"density {word} the untrained cosine: R@1 {gain.text(3, signed=True)}"
 
 
 def _features(extractor: Extractor, exchanges: Sequence[Exchange]) -> Iterator[NDArray[Any]]:

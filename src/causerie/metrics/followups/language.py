@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import torch
 
@@ -16,21 +16,31 @@ from causerie.errors import CauserieError
 from causerie.metrics.base import Level, Scores
 from causerie.metrics.followups.hypotheses import OVERALL
 from causerie.metrics.followups.metrics import Cpmi, CpmiSym, Fed, FollowUpMetric
+from causerie.metrics.followups.sequences import Average
 from causerie.models import Kind
 from causerie.models.artifact import Artifact
 from causerie.training.config import TrainingConfig
-from causerie.training.corpus import Corpus, sample
-from causerie.training.language import LanguageConfig, LanguageModelling, measure
+from causerie.training.corpus import Corpus, sample_evenly
+from causerie.training.language import (
+    LanguageConfig,
+    LanguageModelling,
+    learning_curve,
+    measure,
+    told,
+)
 from causerie.training.trainable import Trainable, Trained, TrainingRun
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-METRICS: tuple[type[FollowUpMetric], ...] = (Fed, Cpmi, CpmiSym)
+METRICS: tuple[type[FollowUpMetric], ...] = (CpmiSym, Cpmi, Fed)
+"""The first asks for all that the others want to know."""
 STOCK = "default-lm"
 """What is tuned unless `--lm` names another: the default language model before any tuning."""
-MEASURED = 60
+PEOPLE: dict[Level, int] = {"turn": 120, "dialogue": 80}
 """Held-out exchanges, and dialogues, of people: what their statistics are measured on."""
+AT_ONCE = 10
+"""Exchanges, or dialogues, that every metric scores before the next: its answers are remembered."""
 
 LIMITS = (
     "English, everyday conversation and people who try out chat bots.",
@@ -54,20 +64,23 @@ class LanguageModel(Trainable):
         """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
         if engines.settings.lm == "default":
             engines = Engines(replace(engines.settings, lm=STOCK))
-        if tuned_language_model(engines.settings.lm):
+        if tuned_language_model(engines.settings):
             raise CauserieError("--lm is tuned already: start from the model that it was made of")
         data, valid = run.corpora()
+        choosing, measuring = valid.halves(run.config.seed)
         stock = replace(engines.settings, turn_format=None)
         backbone = engines.likelihood.backbone
         own = turn_format(backbone.tokenizer).name
         config: LanguageConfig = replace(run.config, turn_format=run.config.turn_format or own)
         torch.manual_seed(config.seed)
-        task = LanguageModelling(backbone, config, data, valid)
+        task = LanguageModelling(backbone, config, data, choosing)
         progress = replace(run, config=config).fit(
             task,
             config.loop(len(task.batches)),
             {"data": data.sha256, "valid": valid.sha256, "backbone": backbone.sha256},
         )
+        curve = learning_curve(task, run.folder)
+        tokens = {point.step: point.tokens for point in curve}
         artifact = run.artifact(LM, backbone, config, {LM: config.tuning.weights(task.module)})
         artifact.save(run.folder / "tuned")  # engines take language models from folders
         tuned = Engines(replace(stock, lm=str(run.folder / "tuned")))
@@ -77,11 +90,14 @@ class LanguageModel(Trainable):
         if own != config.turn_format:
             same_format = Engines(replace(stock, turn_format=config.turn_format))
             compared[f"stock ({config.turn_format})"] = lambda: same_format.likelihood
-        results = measure(compared, valid, config.seed)
+        results = measure(compared, measuring, config.seed)
         run.say("measuring what held-out exchanges score on each dimension")
         facts = {
             "dialogues to train on": f"{len(data):,}",
+            "dialogues to choose a checkpoint on": f"{len(choosing):,}",
+            "other dialogues to measure on": f"{len(measuring):,}",
             "steps": f"{progress.best_step:,}",
+            "tokens that the steps saw": f"{tokens[progress.best_step]:,}",
             "dialogues in a step": config.batch,
             "seed": config.seed,
             "backbone (SHA-256)": backbone.sha256[:12],
@@ -91,13 +107,14 @@ class LanguageModel(Trainable):
         about = (
             f"A low-rank adapter (rank {config.rank}) for {backbone.name}, tuned in the format "
             f"`{config.turn_format}`; with it go mean and deviation of every dimension of the "
-            f"follow-up metrics, measured on at most {MEASURED} held-out exchanges and "
-            f"{MEASURED} held-out dialogues, of people with each other where there are such."
+            f"follow-up metrics, measured on at most {PEOPLE['turn']} held-out exchanges and "
+            f"{PEOPLE['dialogue']} held-out dialogues, of people with each other where there are "
+            "such, as many of each file."
         )
         return replace(
             artifact,
-            statistics=statistics(tuned, valid, config.seed),
-            card=run.card(LM, about, {**facts, **results}, LIMITS),
+            statistics=statistics(tuned, measuring, config.seed),
+            card=run.card(LM, about, {**facts, **results, **told(curve)}, LIMITS),
         ), results
 
 
@@ -107,25 +124,33 @@ def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tenso
     People talk to people where nobody is the system; where that is nowhere so, all count.
     """
     among_people = [
-        dialogue
-        for dialogue in held_out.dialogues
-        if all(turn.role != "system" for turn in dialogue.turns)
+        [dialogue for dialogue in source if all(turn.role != "system" for turn in dialogue.turns)]
+        for source in held_out.sources
     ]
-    dialogues = sample(among_people or held_out.dialogues, MEASURED, seed)
-    exchanges = [e for d in among_people or held_out.dialogues for e in d.exchanges()]
-    turns = sample(exchanges, MEASURED, seed)
-    found: dict[str, Tensor] = {}
-    for metric in METRICS:
-        made = metric()
-        rows: dict[Level, Sequence[Scores]] = {
-            "turn": made.score_exchanges(turns, engines),
-            "dialogue": made.score_dialogues(dialogues, engines),
-        }
-        for level, scores in rows.items():
-            for place, column in enumerate(made.columns(level)):
-                values = [row[place].value for row in scores]
-                known = [value for value in values if value is not None]
-                if column.name != OVERALL and len(set(known)) > 1:
-                    key = f"{metric.name}.{level}.{column.name}"
-                    found[key] = torch.tensor([fmean(known), pstdev(known)])
-    return found
+    sources = [source for source in among_people if source] or held_out.sources
+    dialogues = sample_evenly(sources, PEOPLE["dialogue"], seed)
+    exchanges = [[e for dialogue in source for e in dialogue.exchanges()] for source in sources]
+    turns = sample_evenly(exchanges, PEOPLE["turn"], seed)
+    values: dict[str, list[float]] = {}
+
+    def take(metric: FollowUpMetric, level: Level, rows: Sequence[Scores]) -> None:
+        for place, column in enumerate(metric.columns(level)):
+            if column.name != OVERALL:
+                known = [row[place].value for row in rows]
+                key = metric.measured_as(level, column.name)
+                values.setdefault(key, []).extend(v for v in known if v is not None)
+
+    metrics = [metric(average=average) for metric in METRICS for average in get_args(Average)]
+    for start in range(0, len(turns), AT_ONCE):
+        for metric in metrics:
+            part = turns[start : start + AT_ONCE]
+            take(metric, "turn", metric.score_exchanges(part, engines))
+    for start in range(0, len(dialogues), AT_ONCE):
+        for metric in metrics:
+            some = dialogues[start : start + AT_ONCE]
+            take(metric, "dialogue", metric.score_dialogues(some, engines))
+    return {
+        key: torch.tensor([fmean(known), pstdev(known)])
+        for key, known in values.items()
+        if len(set(known)) > 1
+    }

@@ -158,20 +158,25 @@ class FollowUpMetric(Metric):
             Score.of(overall) if isfinite(overall) else missing if known else _NOTHING,
         )
 
+    def measured_as(self, level: Level, dimension: str) -> str:
+        """What statistics of this dimension are called in a language model's artifact."""
+        name = f"{self.name}.{level}.{dimension}"
+        return name if self.average == "sequence" else f"{name}.{self.average}"
+
     def _human(self, level: Level, engines: Engines) -> Statistics | None:
         """What exchanges score: as the user's file says, or as measured when the model was tuned.
 
-        The latter holds for the shipped hypotheses and the published way to average only.
+        The latter holds for the shipped hypotheses and the whole history only.
         """
         if own := self._own_statistics:
             return own[level]
-        if (self.average, self.history) != ("sequence", None):
+        if self.history is not None:
             return None
         measured, shipped = engines.likelihood.statistics, _read_dimensions(None, None)[level]
         found = {
             dimension.name: measured_statistic(measured[key].tolist())
             for dimension in self._dimensions[level]
-            if dimension in shipped and (key := f"{self.name}.{level}.{dimension.name}") in measured
+            if dimension in shipped and (key := self.measured_as(level, dimension.name)) in measured
         }
         return found or None
 

@@ -13,6 +13,7 @@ from causerie.engines.window import first_visible
 
 if TYPE_CHECKING:
     from causerie.engines.likelihood import Likelihood, LogLikelihoods
+    from causerie.engines.turnformat import TurnFormat
 
 Order: TypeAlias = Literal["crh", "rch", "ch", "rh", "h"]
 """What comes after what: history (c), response (r), hypothesis (h)."""
@@ -134,7 +135,7 @@ def _visible(engine: Likelihood, exchanges: Iterable[Exchange]) -> Iterator[Exch
         dialogue, turn = exchange.dialogue, exchange.turn
         roles = id(dialogue), exchange.response.speaker
         if roles not in first:
-            sizes = [len(form.segment(exchange.role_of(t), t.text).tokens) for t in dialogue.turns]
+            sizes = [_size(form, exchange.role_of(turn), turn.text) for turn in dialogue.turns]
             first[roles] = first_visible(sizes, len(form.prefix), window)
         start = first[roles][turn]
         if start == 0:
@@ -144,6 +145,12 @@ def _visible(engine: Likelihood, exchanges: Iterable[Exchange]) -> Iterator[Exch
         if part not in rest:
             rest[part] = replace(dialogue, turns=dialogue.turns[start:])
         yield Exchange(rest[part], turn - start)
+
+
+def _size(form: TurnFormat, role: Role, text: str) -> int:
+    """The tokens of a turn after one of the other role."""
+    other: Role = "user" if role == "system" else "system"
+    return len(form.segment(role, text, after=other).tokens)
 
 
 def _before(tree: DialogueTree, exchange: Exchange, order: Order, follower: Role) -> int:

@@ -34,6 +34,7 @@ class Grade(MeanMetric):
     )
 
     name: ClassVar[str] = "grade"
+    research: ClassVar[str] = "grade-dailydialog"
     summary: ClassVar[str] = "how coherently the response follows, by topics too (GRADE)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
     drawing = "graph"

@@ -56,8 +56,10 @@ class GradeConfig(EncoderConfig):
         "false responses: lexical and embedding, one of each, or only one kind; random, an "
         "ablation, two of them",
     )
-    retrieved: int = option(
-        20, "utterances in the list whose middle is the lexical negative", least=1
+    length_matched: bool = option(
+        False,
+        "of the candidates for a lexical or an embedding negative take the one nearest in length "
+        "to the true response",
     )
     tuples: int | None = option(None, "train on so many, drawn at random [all]", least=2)
     margin: float = option(0.1, "by which a true response should score above a false one", least=0)

@@ -81,11 +81,11 @@ def draw_tuples(
         ]
         exchanges = sample(exchanges, max(1, round(share * len(exchanges))), config.seed)
         for place, kind in enumerate(kinds):
-            seed = config.seed + place
+            seed, matched = config.seed + place, config.length_matched
             if kind == "lexical":
-                found = lexical_negatives(said, exchanges, config.retrieved)
+                found = lexical_negatives(said, exchanges, length_matched=matched)
             elif kind == "embedding":
-                found = embedding_negatives(said, exchanges, encoder, seed)
+                found = embedding_negatives(said, exchanges, encoder, seed, length_matched=matched)
             else:
                 found = random_negatives(said, exchanges, seed)
             tuples += [

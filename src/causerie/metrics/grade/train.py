@@ -13,6 +13,7 @@ import torch
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
 from causerie.graph.graph import lasting_name
+from causerie.metrics.grade import Grade
 from causerie.metrics.grade.config import HEAD, GradeConfig
 from causerie.metrics.grade.learning import (
     Example,
@@ -27,6 +28,7 @@ from causerie.metrics.grade.learning import (
 from causerie.metrics.grade.scorer import Scorer, open_topics, restore
 from causerie.metrics.grade.topics import Topics
 from causerie.metrics.trained import calibration
+from causerie.metrics.verdict import verdict
 from causerie.models.artifact import Artifact
 from causerie.stats import ranking_estimates
 from causerie.text import words
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 NAME = "grade"
 VALID_TUPLES = 4000
-DRAWING = ("history", "negatives", "retrieved", "tuples", "seed")
+DRAWING = ("history", "negatives", "length_matched", "tuples", "seed")
 """Settings that decide which tuples are drawn."""
 
 LIMITS = (
@@ -186,9 +188,10 @@ def complete(
         f"{about.edges:,} edges (SHA-256 {materials.topics.sha256[:12]})",
     }
     branches = "utterances and topic graph" if config.graph_branch else "utterances alone"
-    artifact = replace(
-        bare,
-        statistics=calibration(human, groups),
+    artifact = replace(bare, statistics=calibration(human, groups))
+    results |= verdict(Grade, engines, run, artifact, materials.valid)
+    return replace(
+        artifact,
         card=run.card(
             NAME,
             f"Ranking of true above false responses (negatives: {config.negatives}) by {branches}, "
@@ -198,8 +201,7 @@ def complete(
             {**facts, **results},
             LIMITS,
         ),
-    )
-    return artifact, results
+    ), results
 
 
 def measure(engines: Engines, scorer: Scorer, examples: Sequence[Example]) -> dict[str, Any]:

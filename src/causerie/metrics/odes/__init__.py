@@ -7,14 +7,22 @@ annotated utterances are private; causerie's are templates that come with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from causerie.dialogue import Exchange, Turn
-from causerie.metrics.base import Column, Level, Score, Scores
+from causerie.metrics.base import Better, Column, Level, Score, Scores
 from causerie.metrics.odes.config import OdesConfig
-from causerie.metrics.odes.signals import CLASSES, OTHER, SIGNALS, THRESHOLD, Utterance
+from causerie.metrics.odes.signals import (
+    CLASSES,
+    OTHER,
+    PRECISION,
+    SIGNALS,
+    THRESHOLD,
+    TREATMENTS,
+    Utterance,
+)
 from causerie.metrics.trained import TrainedMetric
 from causerie.models.artifact import Artifact
 from causerie.training.config import TrainingConfig
@@ -24,7 +32,19 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
     from causerie.metrics.odes.classifier import Classifier
 
-__all__ = ["CLASSES", "OTHER", "SIGNALS", "THRESHOLD", "Odes", "Utterance"]
+BETTER: Final[Mapping[str, Better | None]] = {"compliment": "higher", OTHER: None}
+"""Praise is good; no signal is neither good nor bad; all else tells of trouble."""
+
+__all__ = [
+    "CLASSES",
+    "OTHER",
+    "PRECISION",
+    "SIGNALS",
+    "THRESHOLD",
+    "TREATMENTS",
+    "Odes",
+    "Utterance",
+]
 
 
 @dataclass(frozen=True)
@@ -41,8 +61,7 @@ class Odes(TrainedMetric):
             Column(
                 name,
                 f"probability that the user's utterance shows {name.replace('_', ' ')}",
-                # Praise is good, and so is giving no signal at all; all else tells of trouble.
-                "higher" if name in ("compliment", OTHER) else "lower",
+                BETTER.get(name, "lower"),
                 (0.0, 1.0),
             )
             for name in CLASSES

@@ -35,6 +35,24 @@ OTHER: Final = "other"
 CLASSES: Final = (*SIGNALS, OTHER)
 THRESHOLD: Final = 0.5
 """A signal fires above it."""
+PRECISION: Final[Mapping[str, float]] = {
+    "disinterest": 0.50,
+    "critique": 0.72,
+    "not_understand": 0.97,
+    "topic_switch_request": 0.70,
+    "obscenity": 0.30,
+    "topic_switch_rejection": 0.45,
+    "repeat_request": 0.20,
+    "stop_request": 0.73,
+    "insult": 0.23,
+    "compliment": 0.74,
+    "calls_out_repetition": 1.00,
+    "calls_out_contradiction": 1.00,
+    "system_not_understand": 0.86,
+}
+"""Of the shipped artifact, on turns of users that were held out (docs/odes-guideline.md)."""
+TREATMENTS: Final = tuple(name for name in SIGNALS if PRECISION[name] >= 0.8)
+"""Signals that are right often enough for a dialogue to be called treated when they fire."""
 
 LISTS, SYSTEMS = "lists", "systems"
 """Sections of the file that are no signals: lists to fill in, and turns of the system."""

@@ -33,7 +33,7 @@ HEAD = ("width", "hidden")
 """Settings that must agree for the weights of --init to fit."""
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
-    "Learned mostly from templates: docs/ratings-results.md says how it fares with real users.",
+    "Learned mostly from templates: docs/odes-guideline.md says how it fares with real users.",
     "The shape of the network was chosen by these templates, which flatters it a little.",
     "It judges one utterance and the turn before it; what was said earlier is not seen.",
 )

@@ -1,0 +1,1 @@
+"""Artifacts and graphs for research, which causerie finds by this module's place."""

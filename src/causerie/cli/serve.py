@@ -1,0 +1,102 @@
+"""`causerie serve`: the web application, on this machine unless told otherwise."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from causerie.cli import options
+from causerie.errors import CauserieError
+
+_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "duckdb")
+
+
+@options.engine_options
+@options.judge_options
+def serve(
+    paths: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Argument(
+            metavar="[SCORES]...",
+            help="Tables that `causerie score` wrote, or folders of them, to explore.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: options.Metrics = None,
+    set_: options.SetOption = None,
+    hypotheses: options.Hypotheses = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; with others than this machine's, a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is a free one.")] = 8765,
+    open_: Annotated[bool, typer.Option("--open", help="Open a browser there.")] = False,
+    token_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="File with the token that requests need; made if it is missing."),
+    ] = None,
+    allow_host: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME", help="A name under which the server is called, too."),
+    ] = None,
+    state: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Folder that keeps jobs, tags and comments [default: in the platform's state "
+            "folder]."
+        ),
+    ] = None,
+    queue: Annotated[
+        int, typer.Option(min=1, help="Responses that may wait before others are sent away.")
+    ] = 2048,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds that a request for scores may take.")
+    ] = 120,
+    *,
+    judge: Any,
+    settings: Any,
+) -> None:
+    """Open causerie in the browser: explore scores, and score on request.
+
+    A folder is watched: tables that are written to it appear without a restart.
+
+    It answers only this machine unless told otherwise, and then only whoever has the token.
+    """
+    check_installed()
+    from causerie.cli.assignments import chosen_plan
+    from causerie.cli.console import say
+    from causerie.server.api import api_room
+    from causerie.server.app import Config
+    from causerie.server.room import Room
+    from causerie.server.serve import serve, state_folder, token_from
+
+    plan = chosen_plan(metrics, set_, hypotheses, settings, judge=judge)
+    folder = state or state_folder()
+    scores = api_room(plan, folder, limit=queue, timeout=timeout, tell=say)
+    rooms: tuple[Room, ...] = (scores,)
+    if paths:
+        from causerie.server.explorer.room import explorer_room
+
+        rooms = (explorer_room(paths, folder / "marks.sqlite"), scores)
+    token = token_from(token_file) if token_file else None
+    config = Config(rooms, host, port, token, tuple(allow_host or ()))
+
+    def ready(address: str) -> None:
+        say(f"causerie is at {address}" + (f", the token in {token_file}" if token_file else ""))
+        say("stop it with Ctrl-C")
+        if open_:
+            import webbrowser
+
+            webbrowser.open(f"{address}/enter#{token}" if token else address)
+
+    serve(config, ready)
+
+
+def check_installed() -> None:
+    """Raise where the extra packages of the server are missing."""
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise CauserieError(
+            f"the server needs {', '.join(missing)}: pip install 'causerie[server]'"
+        )

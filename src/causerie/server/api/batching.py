@@ -1,0 +1,255 @@
+"""One thread scores for everybody: requests of several clients are joined into batches.
+
+Works wait in a queue that is bounded, so that a server with more to do than it can says so at
+once. Each pass over the networks takes something of every work that asks for the same, whole
+records at a time, so a large one holds up nobody for longer than a pass; what nobody waits for
+any more is dropped between passes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from typing import TypeAlias
+
+from causerie.errors import CauserieError
+from causerie.metrics.base import Level
+from causerie.scoring import Batch
+from causerie.scoring.store import Item
+
+WINDOW = 0.005
+"""Seconds that the first request of a batch waits for others."""
+PASS_SECONDS = 2.0
+"""How long one pass over the networks should take: items are added or left out until it does."""
+SMALLEST_PASS, FIRST_PASS, LARGEST_PASS = 16, 32, 512
+"""Items of a pass; of fewer, one takes as long as several."""
+KINDS = 256
+"""Different requests whose pass sizes are remembered."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is to be computed; items of one kind can be scored together."""
+
+    metrics: tuple[str, ...]
+    """Aliases."""
+    level: Level = "turn"
+    speaker: str | None = None
+    """Only at dialogue level, where it decides what is scored of an item."""
+    explain: bool = False
+
+
+class FullError(Exception):
+    """There is too much to do already."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("the queue is full")
+        self.seconds = max(1, min(60, math.ceil(seconds)))
+        """When to come again."""
+
+
+class ClosedError(Exception):
+    """The server is stopping."""
+
+
+Records: TypeAlias = Sequence[Sequence[Item]]
+"""The items of each record."""
+Score: TypeAlias = Callable[[Kind, Sequence[Item]], Batch]
+
+
+@dataclass(eq=False)
+class _Work:
+    kind: Kind
+    records: deque[Sequence[Item]]
+    left: int
+    """Items that have not been scored."""
+    patient: bool
+    since: float
+    future: Future[list[Batch]] = field(default_factory=Future)
+    parts: list[Batch] = field(default_factory=list)
+
+    def take(self, count: int) -> list[Item]:
+        """The next whole records, up to so many items but one record at least."""
+        taken: list[Item] = []
+        while self.records and (not taken or len(taken) + len(self.records[0]) <= count):
+            taken += self.records.popleft()
+        return taken
+
+
+class Batcher:
+    """The queue and the thread that works it off."""
+
+    def __init__(
+        self,
+        score: Score,
+        *,
+        limit: int = 2048,
+        window: float = WINDOW,
+        told: Callable[[int, float], None] = lambda items, seconds: None,
+    ) -> None:
+        """`limit` is how many items may wait; `told` hears items and seconds of every pass."""
+        self._score, self.limit, self._window, self._told = score, limit, window, told
+        self._works: deque[_Work] = deque()
+        self._changed = Condition()
+        self._closing = False
+        self._sizes: dict[Kind, float] = {}
+        self._seconds_per_item = 0.05
+        self._thread = Thread(target=self._run, name="scoring", daemon=True)
+
+    @property
+    def waiting(self) -> int:
+        """Items of requests that wait."""
+        with self._changed:
+            return self._waiting()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and not self._closing
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, kind: Kind, records: Records, *, patient: bool = False) -> Future[list[Batch]]:
+        """Have items scored; cancel the future if nobody waits for it any more.
+
+        `FullError` if too many wait already. A patient work is not counted, is scored by itself (so
+        that its batches say what was cut for it) and ends with the server.
+        """
+        size = sum(map(len, records))
+        with self._changed:
+            if self._closing:
+                raise ClosedError
+            waiting = self._waiting()
+            if not patient and waiting and waiting + size > self.limit:
+                raise FullError(self._seconds_per_item * waiting)
+            work = _Work(kind, deque(r for r in records if r), size, patient, time.monotonic())
+            if size:
+                self._works.append(work)
+                self._changed.notify_all()
+            else:
+                work.future.set_result([])
+        return work.future
+
+    def close(self) -> None:
+        """Finish what was taken, but for patient works, and take nothing more."""
+        with self._changed:
+            self._closing = True
+            for work in self._works:
+                if work.patient:
+                    work.future.cancel()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while picked := self._pick():
+            kind, pieces = picked
+            self._pass(kind, pieces)
+
+    def _pick(self) -> tuple[Kind, list[tuple[_Work, list[Item]]]] | None:
+        """What the next pass takes of which works; None if there is nothing more to come."""
+        with self._changed:
+            while True:
+                self._drop()
+                if not self._works:
+                    if self._closing:
+                        return None
+                    self._changed.wait()
+                    continue
+                kind = self._works[0].kind
+                size = int(self._sizes.get(kind, FIRST_PASS))
+                late = self._works[0].since + self._window - time.monotonic()
+                if late <= 0 or self._closing or self._waiting() >= size:
+                    return kind, self._share(kind, size)
+                self._changed.wait(late)
+
+    def _share(self, kind: Kind, size: int) -> list[tuple[_Work, list[Item]]]:
+        """A fair part of every work of this kind; those that are not done go to the end."""
+        first = self._works[0]
+        works = [w for w in self._works if w.kind == kind and not w.patient]
+        if first.patient:
+            works = [first]
+        pieces: dict[_Work, list[Item]] = {work: [] for work in works}
+        room = size
+        # Whoever waits longest gets something in any case; small ones leave theirs to the others.
+        order = [first, *sorted((w for w in works if w is not first), key=lambda w: w.left)]
+        for place, work in enumerate(order):
+            fair = max(1, room // (len(works) - place))
+            pieces[work] = work.take(fair)
+            room -= len(pieces[work])
+            if room <= 0:
+                break
+        for work in works:
+            if pieces[work]:
+                self._works.remove(work)
+                if work.records:
+                    self._works.append(work)
+        return [(work, taken) for work, taken in pieces.items() if taken]
+
+    def _pass(self, kind: Kind, pieces: list[tuple[_Work, list[Item]]]) -> None:
+        items = [item for _, taken in pieces for item in taken]
+        try:
+            batch = self._score(kind, items)
+        except Exception as error:
+            if len(pieces) > 1:  # one of them is to blame, and the others are not
+                for piece in pieces:
+                    self._pass(kind, [piece])
+            else:
+                self._fail(pieces[0][0], error)
+            return
+        seconds = sum(batch.seconds.values())  # without the loading of networks
+        self._learn(kind, len(items), seconds)
+        self._told(len(items), seconds)
+        place = 0
+        for work, taken in pieces:
+            whole = len(pieces) == 1
+            work.parts.append(batch if whole else _part(batch, place, place + len(taken)))
+            place += len(taken)
+            work.left -= len(taken)
+            if not work.left:
+                with suppress(InvalidStateError):  # nobody waits for it any more
+                    work.future.set_result(work.parts)
+
+    def _fail(self, work: _Work, error: Exception) -> None:
+        with self._changed, suppress(ValueError):
+            self._works.remove(work)
+        with suppress(InvalidStateError):
+            work.future.set_exception(error)
+
+    def _learn(self, kind: Kind, items: int, seconds: float) -> None:
+        """How much a pass can take, and how long an item takes, from what it was just now."""
+        self._seconds_per_item += 0.2 * (seconds / items - self._seconds_per_item)
+        if len(self._sizes) >= KINDS:
+            self._sizes.clear()
+        size = self._sizes.get(kind, FIRST_PASS)
+        if seconds > 2 * PASS_SECONDS:
+            size /= 2
+        elif seconds < PASS_SECONDS and items >= size / 2:
+            size *= 2
+        self._sizes[kind] = max(SMALLEST_PASS, min(LARGEST_PASS, size))
+
+    def _drop(self) -> None:
+        """Forget the works that nobody waits for any more."""
+        if any(work.future.cancelled() for work in self._works):
+            self._works = deque(work for work in self._works if not work.future.cancelled())
+
+    def _waiting(self) -> int:
+        works: Iterable[_Work] = (w for w in self._works if not w.patient)
+        return sum(work.left for work in works if not work.future.cancelled())
+
+
+def _part(batch: Batch, start: int, end: int) -> Batch:
+    scores = {column: found[start:end] for column, found in batch.scores.items()}
+    return Batch(batch.plan, batch.items[start:end], scores)
+
+
+def failure_of(error: BaseException) -> CauserieError:
+    """What to tell somebody whose items could not be scored."""
+    if isinstance(error, CauserieError):
+        return error
+    return CauserieError(f"a metric has failed on this ({type(error).__name__}): leave it out")

@@ -1,0 +1,115 @@
+"""The routes of the API, but for jobs: each checks, hands over, and waits with the client."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import PlainTextResponse, Response
+
+from causerie.metrics.base import Level
+from causerie.scoring import Plan
+from causerie.server.answers import Json, failures
+from causerie.server.api import models
+from causerie.server.api.service import Asked
+from causerie.server.api.state import Api
+from causerie.server.api.waiting import awaited, refusals
+
+_BUSY = failures(
+    s429="Too much to do: come again after `Retry-After` seconds.",
+    s503="The server is stopping.",
+    s504="It took too long.",
+)
+_LEVELS: tuple[Level, ...] = ("turn", "dialogue")
+
+
+def score_router(api: Api) -> APIRouter:
+    """Scores on request."""
+    router = APIRouter(prefix="/v1", tags=["scores"])
+    offer, batcher = api.offer, api.offer.batcher
+
+    @router.post("/score", response_model=models.ScoreAnswer, responses=_BUSY)
+    async def score(wanted: models.ScoreRequest, request: Request) -> Response:
+        """Score conversations; the numbers are those of `causerie score`."""
+        asked = await run_in_threadpool(Asked, offer, wanted, batcher.limit)
+        with refusals(api):
+            work = asyncio.wrap_future(batcher.submit(asked.kind, asked.records))
+            parts = await awaited(request, work, api.timeout)
+        return await run_in_threadpool(lambda: Json(asked.answer(parts)))
+
+    @router.post("/compare", response_model=models.CompareAnswer, responses=_BUSY)
+    async def compare(wanted: models.CompareRequest, request: Request) -> Response:
+        """Is b better than a, and by how much: differences, intervals, p-values."""
+        stop = Event()
+        try:
+            with refusals(api):
+                work = asyncio.ensure_future(api.compared(wanted, stop))
+                return Json(await awaited(request, work, api.timeout))
+        finally:
+            stop.set()
+
+    @router.get("/metrics")
+    def metrics() -> models.MetricsAnswer:
+        """What this server offers, and what its numbers mean."""
+        plans = {level: offer.plan_of(None, level) for level in _LEVELS}
+        about = [
+            models.MetricAbout(
+                alias=alias,
+                metric=metric.name,
+                summary=metric.summary,
+                needs=sorted(metric.needs),
+                columns={level: _columns(plan, alias) for level, plan in plans.items()},
+            )
+            for alias, metric in offer.plan.metrics.items()
+        ]
+        return models.MetricsAnswer(metrics=about, signature=offer.plan.signature)
+
+    @router.post("/plan")
+    def plan(wanted: models.PlanRequest) -> models.PlanAnswer:
+        """What a request would compute, without computing it."""
+        found = offer.plan_of(wanted.metrics, wanted.level, wanted.speaker)
+        planned = [
+            models.PlannedMetric(
+                alias=alias, drawing=metric.drawing, columns=_columns(found, alias)
+            )
+            for alias, metric in found.metrics.items()
+        ]
+        return models.PlanAnswer(metrics=planned, signature=found.signature)
+
+    return router
+
+
+def state_router(api: Api) -> APIRouter:
+    """What programs ask that watch over servers."""
+    router = APIRouter(tags=["state"])
+
+    @router.get("/readyz", responses={503: {"model": models.Ready, "description": "Not yet."}})
+    def readyz(response: Response) -> models.Ready:
+        """Whether the networks are loaded."""
+        ready = api.readiness()
+        response.status_code = 200 if ready.ready else 503
+        return ready
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    def counted() -> str:
+        """Counters for Prometheus."""
+        return api.counts.text()
+
+    return router
+
+
+def _columns(plan: Plan, alias: str) -> list[models.ColumnAbout]:
+    return [
+        models.ColumnAbout(
+            column=name,
+            help=column.help,
+            better=column.better,
+            range=column.range,
+            unit=column.unit,
+            sentinel=column.sentinel,
+            calibrated=column.calibrated,
+        )
+        for name, column in plan.columns_of(alias).items()
+    ]

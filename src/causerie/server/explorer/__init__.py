@@ -1,0 +1,1 @@
+"""The explorer: scored conversations found, read, compared and marked, a million turns at once."""

@@ -1,0 +1,145 @@
+"""`causerie score --server`: a scorer whose numbers are made by a server.
+
+It is handed to the same run as any other scorer, so journal, tables, pages and gates are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Literal
+
+from causerie.dialogue import Dialogue, Exchange
+from causerie.metrics.base import Column, Level, Metric, Score
+from causerie.scoring import Batch, Plan, Scorer
+from causerie.scoring.store import Item
+from causerie.scoring.table import PERCENTILE
+from causerie.server.client import Client, ServerError
+
+AT_ONCE = 256
+"""Items of a request, or of one conversation if it has more."""
+_TOO_MUCH = (413, 504)
+
+
+@dataclass(frozen=True)
+class RemoteMetric(Metric):
+    """A metric of a server: what it says about its numbers."""
+
+    told: tuple[Column, ...] = ()
+    drawn: Literal["arcs", "graph"] | None = None
+
+    name = "remote"
+    summary = "computed by a server"
+
+    def __post_init__(self) -> None:
+        """Nobody chose these options."""
+
+    @property
+    def drawing(self) -> Literal["arcs", "graph"] | None:  # type: ignore[override]
+        return self.drawn
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        return self.told
+
+
+@dataclass(frozen=True)
+class RemotePlan(Plan):
+    """What a server will compute."""
+
+    told: str = ""
+
+    @cached_property
+    def signature(self) -> str:
+        """The server's: it makes the numbers."""
+        return self.told
+
+
+class RemoteScorer(Scorer):
+    """A scorer that sends its items to a server."""
+
+    def __init__(self, client: Client, plan: RemotePlan) -> None:
+        super().__init__(plan)
+        self._client = client
+
+    def score_items(self, items: Sequence[Item], *, explain: bool = False) -> Batch:
+        rows = [row for part in _parts(items) for row in self._rows(part, explain)]
+        scores = {
+            column: tuple(_score(row, column, explain) for row in rows)
+            for column in self.plan.columns
+        }
+        return Batch(self.plan, tuple(items), scores)
+
+    def _rows(self, items: Sequence[Item], explain: bool) -> list[dict[str, Any]]:
+        """The server's rows; half as many at a time where they are too many for it."""
+        plan = self.plan
+        groups = [list(own) for _, own in groupby(items, key=lambda item: id(_dialogue(item)))]
+        options: dict[str, Any] = {"level": plan.level, "explain": explain, "text": False}
+        options["percentiles"] = any(column.calibrated for column in plan.columns.values())
+        if plan.level == "turn":
+            turns = [[i.turn for i in own if isinstance(i, Exchange)] for own in groups]
+            options |= {"speaker": "all", "turns": turns}
+        elif plan.speaker is not None:
+            options["speaker"] = plan.speaker
+        records = [replace(_dialogue(own[0]), metadata={}) for own in groups]
+        try:
+            rows: list[dict[str, Any]] = self._client.score(records, list(plan.metrics), **options)
+        except ServerError as error:
+            if error.status not in _TOO_MUCH or len(items) == 1:
+                raise
+            half = len(items) // 2
+            return self._rows(items[:half], explain) + self._rows(items[half:], explain)
+        return rows
+
+
+def remote_scorer(
+    client: Client, metrics: str | None, level: str, speaker: str | None
+) -> RemoteScorer:
+    """The scorer of what a server offers under these aliases; all of it if none are named."""
+    options = {} if speaker is None else {"speaker": speaker}
+    answer = client.plan(metrics, level=level, **options)
+    found = {one["alias"]: _metric(one) for one in answer["metrics"]}
+    of_level: Level = level  # type: ignore[assignment] # the server has checked it
+    plan = RemotePlan(found, level=of_level, speaker=speaker, told=answer["signature"])
+    return RemoteScorer(client, plan)
+
+
+def _metric(about: dict[str, Any]) -> RemoteMetric:
+    prefix = len(about["alias"]) + 1
+    columns = tuple(
+        Column(
+            one["column"][prefix:],
+            one["help"],
+            one["better"],
+            tuple(one["range"]),
+            one["sentinel"],
+            one["calibrated"],
+            one["unit"],
+        )
+        for one in about["columns"]
+    )
+    return RemoteMetric(columns, about["drawing"])
+
+
+def _score(row: dict[str, Any], column: str, explain: bool) -> Score:
+    reason = row["unscored"].get(column)
+    explanation = row["explanation"].get(column) if explain and reason is None else None
+    return Score(row[column], row.get(column + PERCENTILE), explanation, reason)
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """The items, a request's worth at a time; those of one conversation stay together."""
+    part: list[Item] = []
+    for _, own in groupby(items, key=lambda item: id(_dialogue(item))):
+        group = list(own)
+        if part and len(part) + len(group) > AT_ONCE:
+            yield part
+            part = []
+        part += group
+    if part:
+        yield part
+
+
+def _dialogue(item: Item) -> Dialogue:
+    return item.dialogue if isinstance(item, Exchange) else item

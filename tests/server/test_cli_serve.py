@@ -1,0 +1,67 @@
+"""`causerie serve`: what it refuses, in one sentence, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import causerie
+from terminal import run_causerie
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> object:
+        return None if name in ("fastapi", "duckdb") else find_spec(name)
+
+    monkeypatch.setattr(sys.modules["causerie.cli.serve"], "find_spec", without)
+    done = run_causerie("serve")
+    assert done.returncode == 2
+    needed = "causerie: the server needs fastapi, duckdb: pip install 'causerie[server]'\n"
+    assert done.stderr == needed
+
+
+def test_other_machines_need_a_token(tmp_path: Path) -> None:
+    for option, value in (("--host", "0.0.0.0"), ("--allow-host", "chat.example")):
+        done = run_causerie("serve", "--metrics", "length", "--state", tmp_path, option, value)
+        assert done.returncode == 2
+        assert "--token-file" in done.stderr
+    (tmp_path / "token").write_text("short\n")
+    options = ["--state", tmp_path, "--token-file", tmp_path / "token"]
+    done = run_causerie("serve", "--metrics", "length", *options)
+    assert "20 characters" in done.stderr
+
+
+def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_causerie("serve", "--metrics", "length", "--state", tmp_path, "--port", port)
+    assert done.returncode in (2, 4)
+    assert f"127.0.0.1:{port} cannot be used" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are told otherwise there")
+def test_it_serves_until_a_signal_ends_it(tmp_path: Path) -> None:
+    words = ["serve", "--metrics", "length", "--state", tmp_path / "state", "--port", "0"]
+    words += ["--token-file", tmp_path / "token"]
+    program = [sys.executable, "-c", "from causerie.cli import main; main()", *map(str, words)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = ""
+        while "http" not in said:
+            said += server.stderr.readline()
+        address = next(word for word in said.split() if word.startswith("http")).rstrip(",")
+        token = (tmp_path / "token").read_text().strip()
+        client = causerie.Client(address, token)
+        assert client.score(["Hi!", "Hello, you."])[0]["length"] == 2
+        server.send_signal(signal.SIGTERM)
+        said += server.stderr.read()
+    assert server.returncode == 128 + signal.SIGTERM
+    assert token not in said
+    assert "Traceback" not in said
