@@ -104,17 +104,24 @@ def make_bert(folder: Path) -> Path:
     """A BERT-like encoder: WordPiece, window 64, no pooling configuration."""
     from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
     from tokenizers.models import WordPiece
-    from tokenizers.trainers import WordPieceTrainer
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces = Tokenizer(WordPiece(unk_token="[UNK]"))
-    pieces.normalizer = normalizers.BertNormalizer(lowercase=True)
-    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pieces.decoder = decoders.WordPiece()
-    pieces.train_from_iterator(
-        CORPUS, WordPieceTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    texts = map(normalizer.normalize_str, CORPUS)
+    words = sorted({word for text in texts for word, _ in splitter.pre_tokenize_str(text)})
+    letters = sorted(set("".join(words)))
+    # Not trained: the library's trainer makes another vocabulary in every process.
+    vocabulary = dict.fromkeys(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        + [*letters, *(f"##{letter}" for letter in letters), *words]
     )
+    pieces = Tokenizer(
+        WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]")
+    )
+    pieces.normalizer = normalizer
+    pieces.pre_tokenizer = splitter
+    pieces.decoder = decoders.WordPiece()
     pieces.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

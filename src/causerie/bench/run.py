@@ -339,7 +339,7 @@ def _statistics_seconds(plan: Plan, part: Part, options: RunOptions) -> float:
 def _in_seconds(watch: Watch, before: float, seconds: float, total: float) -> Watch:
     """Records done of one step as seconds done of the whole."""
     return lambda step: watch(
-        Progress(step.task, before + seconds * step.done / (step.total or 1), total, "seconds")
+        Progress(step.task, before + seconds * (step.done / (step.total or 1)), total, "seconds")
     )
 
 

@@ -189,8 +189,12 @@ def test_the_verdict_is_against_the_shipped_one_and_the_untrained_cosine(
         word, gain = text.split(f" {name}: R@1 ")
         low, high = map(float, gain.split("[")[1].strip("]").split(","))
         assert float(gain.split()[0]) == pytest.approx(own[1] - share, abs=6e-4)
-        expected = {(True, True): "better than", (False, False): "worse than"}
-        assert word == expected.get((low > 0, high > 0), "cannot be told apart from")
+        true = {  # an end that is printed as nought may be on either side of it
+            "better than": low >= 0,
+            "worse than": high <= 0,
+            "cannot be told apart from": low <= 0 <= high,
+        }
+        assert true[word]
     assert set(alone) < set(found)
     assert not list((tmp_path / "run").iterdir())
 
