@@ -112,10 +112,9 @@ def make_bert(folder: Path) -> Path:
     words = sorted({word for text in texts for word, _ in splitter.pre_tokenize_str(text)})
     letters = sorted(set("".join(words)))
     # Not trained: the library's trainer makes another vocabulary in every process.
-    vocabulary = dict.fromkeys(
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        + [*letters, *(f"##{letter}" for letter in letters), *words]
-    )
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    inside = [f"##{letter}" for letter in letters]
+    vocabulary = dict.fromkeys([*special, *letters, *inside, *words])
     pieces = Tokenizer(
         WordPiece({token: i for i, token in enumerate(vocabulary)}, unk_token="[UNK]")
     )

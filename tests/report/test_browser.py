@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -195,24 +194,23 @@ def test_arcs_lead_from_causes_to_the_response(browser: webdriver.Chrome, tmp_pa
     browser.get(path.as_uri())
     boxes = browser.find_elements(By.CSS_SELECTOR, "details.scores")
 
-    def arcs(expected: int) -> list[Any]:
+    def arcs(expected: int) -> list[dict[str, str]]:
+        """The attributes of each arc, read in one go: they are drawn anew as the page settles."""
+        script = """return [...document.querySelectorAll(".arcs path")].map(
+            path => Object.fromEntries([...path.attributes].map(a => [a.name, a.value])))"""
         # `toggle` is told after the click
-        WebDriverWait(browser, 120).until(
-            lambda b: len(b.find_elements(By.CSS_SELECTOR, ".arcs path")) == expected
-        )
-        return browser.find_elements(By.CSS_SELECTOR, ".arcs path")
+        WebDriverWait(browser, 120).until(lambda b: len(b.execute_script(script)) == expected)
+        found: list[dict[str, str]] = browser.execute_script(script)
+        return found
 
     assert arcs(0) == []
     boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     weak, strong = arcs(2)
-    assert float(weak.get_attribute("stroke-width")) < float(strong.get_attribute("stroke-width"))
-    assert (weak.get_attribute("stroke-dasharray"), strong.get_attribute("stroke-dasharray")) == (
-        "5 4",
-        "none",
-    )
+    assert float(weak["stroke-width"]) < float(strong["stroke-width"])
+    assert (weak["stroke-dasharray"], strong["stroke-dasharray"]) == ("5 4", "none")
     bubbles = [b.rect for b in browser.find_elements(By.CSS_SELECTOR, ".bubble")]
     talk_top = browser.find_element(By.CSS_SELECTOR, ".talk").rect["y"]
-    start = float(strong.get_attribute("d").split(",")[1].split()[0]) + talk_top
+    start = float(strong["d"].split(",")[1].split()[0]) + talk_top
     assert bubbles[2]["y"] <= start <= bubbles[2]["y"] + bubbles[2]["height"]
     boxes[1].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
     assert arcs(0) == []
