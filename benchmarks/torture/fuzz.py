@@ -217,7 +217,21 @@ def _jsonl(rng: random.Random) -> Made:
 
 def _json(rng: random.Random) -> Made:
     pieces = [json.dumps(one, indent=1).encode() for one in _without_ids(rng)]
-    return Made("json", pieces, b"[\n", b",\n", b"\n]\n")
+    return Made("json", pieces, b"[\n", b",\n", b"\n]\n", _sound_elements)
+
+
+def _sound_elements(piece: bytes) -> set[int]:
+    """The lines of a piece of an array on which a whole record begins, and its first one."""
+    text = piece.decode(errors="replace")
+    starts = {0}
+    for brace in re.finditer(r"\{", text):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        if "turns" in value:
+            starts.add(text.count("\n", 0, brace.start()))
+    return starts
 
 
 def _csv(rng: random.Random, suffix: str = "csv", delimiter: str = ",") -> Made:

@@ -108,7 +108,7 @@ def campaign(
     while ended is None:
         process = begin("killed")
         # Late rather than early: what matters begins when there is something to lose.
-        patience = lasted * rng.triangular(0.1, 0.9, 0.6) if kills < most else ENDED_BY_ITSELF
+        patience = lasted * rng.triangular(0.1, 0.6, 0.4) if kills < most else ENDED_BY_ITSELF
         ended = process.wait(patience)
         if ended is None:
             process.kill(rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))

@@ -256,6 +256,23 @@ def test_an_element_with_a_damaged_key_costs_no_others(tmp_path: Path, place: in
     assert [r.turns[0].text for r in found] == ["good0", "good1"]
 
 
+@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize("opening", [b'"messages": ', b'{"id"', b'["id"', b"[", b"[{"])
+def test_elements_that_begin_in_different_ways_are_found_after_a_broken_one(
+    tmp_path: Path, opening: bytes, place: int
+) -> None:
+    elements = [
+        b'{"topic": "food", "id": "good0", "turns": [{"speaker": "A", "text": "hi"}]}',
+        b'{"id": "good1", "turns": [{"speaker": "A", "text": "hi"}]}',
+        b'{"topic": "food", "id": "good2", "turns": [{"speaker": "A", "text": "hi"}]}',
+        b'{"turns": [{"speaker": "A", "text": "hi"}], "id": "good3"}',
+    ]
+    elements.insert(place, opening + b' "turns": [{"speaker": "A"')
+    (tmp_path / "in.json").write_bytes(b"[" + b",\n".join(elements) + b"]")
+    found = [r.id for r in read(tmp_path / "in.json") if isinstance(r, Dialogue)]
+    assert found == ["good0", "good1", "good2", "good3"]
+
+
 def test_rows_between_bad_ones_that_break_no_quotation_stay(tmp_path: Path) -> None:
     rows = ["id,context,response", "bad,a", "good0,a,b", "bad,b", 'good1,a,5" pipe', "bad", ""]
     (tmp_path / "in.csv").write_text("\n".join(rows))

@@ -23,6 +23,7 @@ _IN_STRING = re.compile(rb'["\\\n]')
 _JUNK_END = re.compile(rb"[,\n{}\[\]]")
 _FIRST_KEY = re.compile(rb'\{\s*"[^"\\\n]{0,200}"')
 _RECORD = rb'\{\s*"(?:id|turns|messages|conversations|context|response|system)"\s*:'
+_MAX_KNOWN = 8
 _LONGEST_START = 256
 _QUOTE, _BACKSLASH = b'"\\'
 _OPENING = b"{["
@@ -88,7 +89,7 @@ def read_json(source: Source) -> Iterator[Raw]:
     window = _Window(source)
     in_array = False
     rescanned = 0
-    known = _RECORD
+    known = [_RECORD]
     while window.skip_separators():
         first = window.data[:1]
         if (first == b"[" and not in_array) or (first == b"]" and in_array):
@@ -105,17 +106,17 @@ def read_json(source: Source) -> Iterator[Raw]:
         else:
             found = parse_object(bytes(window.data[:end]))
         yield line, found
-        # Elements of one array look alike: the next one starts with the same key as this one, or,
-        # where that is damaged, as the last sound one.
+        # Elements of one array look alike: the next one starts with the same key as this one, or
+        # as a sound one before it, or as records do.
         key = _FIRST_KEY.match(window.data)
+        own = [re.escape(key[0])] if key is not None else []
         if not isinstance(found, RecordError):
-            known = re.escape(key[0]) if key is not None else known
+            known += [one for one in own if one not in known and len(known) < _MAX_KNOWN]
             window.drop(end or 0)
             continue
-        if window.data[:1] == b"{" and rescanned < _MAX_RESCANNED:
+        if window.data[0] in _OPENING and rescanned < _MAX_RESCANNED:
             rescanned += end or len(window.data)
-            own = re.escape(key[0]) if key is not None else known
-            if window.find(re.compile(known + b"|" + own), end):
+            if window.find(re.compile(b"|".join([*known, *own])), end):
                 continue
         if end is None:
             return
