@@ -7,13 +7,16 @@ import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 WORDS = (
     *("the", "garden", "train", "music", "dog", "winter", "coffee", "river", "summer", "guitar"),
     *("naïve", "café", "日本語", "שלום", "🙂", "<b>bold</b>", "=1+1", '"quoted"', "don't", "100%"),
 )
-FORMATS = ("jsonl", "csv", "parquet")
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "jsonl.gz", "csv.gz", "tsv.gz")
+"""All that rows are written as."""
 
 
 @dataclass
@@ -42,12 +45,25 @@ class Amounts:
     records: int = 20_000
     files: int = 2_000
     tamperings: int = 1_000
+    """Of artifacts, graphs and stores; then a quarter as many of journals."""
+    changes: int = 8
+    """Of an input, each way, at different moments."""
+    formats: tuple[str, ...] = FORMATS
     company: int = 200
     """Dialogues that several threads and processes score."""
 
     @classmethod
     def few(cls) -> Amounts:
-        return cls(kills=3, encoder_kills=1, records=300, files=60, tamperings=30, company=24)
+        return cls(
+            kills=3,
+            encoder_kills=1,
+            records=300,
+            files=60,
+            tamperings=32,
+            changes=1,
+            formats=FORMATS[:3:2],
+            company=24,
+        )
 
 
 def sentence(rng: random.Random) -> str:
@@ -73,6 +89,12 @@ def write_jsonl(path: Path, records: list[dict[str, object]]) -> Path:
     lines = (json.dumps(record, ensure_ascii=False) for record in records)
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return path
+
+
+def tiny() -> Any:
+    """The module of the tests that makes networks of a few kilobytes."""
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
+    return import_module("tiny")
 
 
 def causerie(*words: object) -> list[str]:

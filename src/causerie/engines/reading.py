@@ -2,8 +2,9 @@
 
 Where the likelihood engine answers with sums, this answers with what every token was worth:
 its log-probability, the entropy of what might have stood there, and what the network's layers
-made of the reply. Every reply goes through the network by itself, so its numbers depend on
-nothing but its own text and context.
+made of the reply. Every reply goes through the network by itself, filled up to a length that
+every number of threads shares out alike (see `causerie.engines.shapes`), so its numbers depend
+on nothing but its own text and context.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from causerie.dialogue import Exchange
 from causerie.engines.cache import count_cuts
 from causerie.engines.dialoguetree import DialogueTree
+from causerie.engines.shapes import filled_up
 from causerie.engines.window import fit
 
 if TYPE_CHECKING:
@@ -87,12 +89,14 @@ def _read(
         nothing = np.zeros(0, dtype=np.float32)
         width = int(model.config.hidden_size)
         return Reading(nothing, nothing, np.zeros((len(layers), width), dtype=np.float32))
-    ids = torch.tensor([tokens[:stop]], device=model.device)
-    rows = torch.arange(start - 1, stop - 1, device=model.device)
+    # What comes after a token changes nothing of it.
+    shown = filled_up(np.array(tokens[:stop], dtype=np.int64))[: engine.backbone.window]
+    ids = torch.from_numpy(shown)[None].to(model.device)
+    rows = torch.from_numpy(filled_up(np.arange(start - 1, stop - 1))).to(model.device)
     found = model(
         input_ids=ids, use_cache=False, logits_to_keep=rows, output_hidden_states=bool(layers)
     )
-    spread = found.logits[0].float().log_softmax(-1)
+    spread = found.logits[0, : stop - start].float().log_softmax(-1)
     log_probs = spread.gather(1, ids[0, start:stop, None])[:, 0]
     entropies = -(spread.exp() * spread).sum(-1)
     states = [found.hidden_states[layer][0, start:stop].float().mean(0) for layer in layers]
