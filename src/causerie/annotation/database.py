@@ -53,6 +53,8 @@ class Database:
         except (SQLAlchemyError, OSError) as error:
             engine.dispose()
             shown = url.render_as_string(hide_password=True)
+            if "not a database" in _cause(error):  # a wrong name, whatever the machine's state
+                raise CauserieError(f"{shown} is no project: name another file") from None
             raise CauserieError(f"{shown} cannot be opened: {_cause(error)}") from error
         if kept not in (None, VERSION):
             engine.dispose()
@@ -69,7 +71,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """What is read is of one moment."""
-        with self._engine.connect() as connection:
+        with _failures_told(), self._engine.connect() as connection:
             if not self._is_sqlite:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -78,7 +80,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """In SQLite one writer at a time; elsewhere those of one thing wait for each other."""
-        with self._engine.connect() as connection:
+        with _failures_told(), self._engine.connect() as connection:
             connection = connection.execution_options(causerie_writes=True)
             with connection.begin():
                 yield connection
@@ -150,6 +152,18 @@ def _url(location: str) -> URL:
     raise CauserieError(
         "a project is kept in a file, or in a database postgresql://USER:PASSWORD@HOST/NAME"
     )
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Tell in a sentence what happens to the database: it is locked, full, damaged or gone."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise CauserieError(
+            f"the project's database cannot be used ({_cause(error)}): wait for whoever has it, "
+            "make room, or mend it"
+        ) from error
 
 
 def _set_up(connection: Any, record: object) -> None:

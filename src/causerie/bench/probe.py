@@ -17,7 +17,7 @@ import numpy as np
 from causerie._version import __version__
 from causerie.bench.run import unusable, without
 from causerie.bench.sets.catalogue import catalogue, entry_for, find_set
-from causerie.bench.sets.judged import AttackItem, AttackSet, read_attack
+from causerie.bench.sets.judged import AttackItem, AttackSet, read_attack, tell_rejected
 from causerie.bench.sets.units import whole_clusters
 from causerie.dialogue import Exchange
 from causerie.errors import CauserieError
@@ -95,6 +95,8 @@ def run_probe(
     left out.
     """
     sets = _chosen(folder, attacks, seed)
+    for attack in sets:
+        tell_rejected(attack, watch)
     drawn = [whole_clusters(attack.items, max_items, seed) for attack in sets]
     scorer = without(scorer, unusable(scorer, _answers(drawn[0]), optional, watch))
     plan, results = scorer.plan, []

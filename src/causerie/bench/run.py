@@ -15,7 +15,7 @@ from causerie._version import __version__
 from causerie.bench.analysis import ScoredColumn, analyse
 from causerie.bench.results import MetricFacts, RunOptions, RunResult, SetResult
 from causerie.bench.sets.catalogue import catalogue, default_sets, entry_for, find_set
-from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.judged import JudgedSet, read_judged, tell_rejected
 from causerie.bench.sets.units import Units, level_of, sampled, units_of
 from causerie.dialogue import Dialogue
 from causerie.engines import Engines, Settings
@@ -54,6 +54,8 @@ def run_bench(
     """
     options = options or RunOptions()
     read, absent = choose_sets(sets, Path(folder))
+    for judged in read:
+        tell_rejected(judged, watch)
     judged, others = sets_with_dimension(options.dimension, read)
     chosen = choose_metrics(metrics, metric_options, settings)
     for line in (*absent, *others, *chosen.left_out):

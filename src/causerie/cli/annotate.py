@@ -114,6 +114,7 @@ def init(
         f"{made.assigned:,} assignments")  # fmt: skip
     say("these links are shown only now; whoever has one is that person:")
     _show_links(made.tokens, address)
+    watch.end()
 
 
 @annotate_app.command()

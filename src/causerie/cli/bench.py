@@ -163,6 +163,7 @@ def run(
     written = write_results(result, out)
     _show(result)
     _tell(written)
+    watch.end()
 
 
 @bench_app.command()
@@ -241,6 +242,7 @@ def reproduce(
         tables = (table for result in results for table in reproduction_tables(result))
         write_tables(out, *tables, text="\n".join(map(reproduction_markdown, results)))
         _tell([out])
+    watch.end()
 
 
 @bench_app.command()
@@ -300,6 +302,7 @@ def probe(
         )
     show(probe_markdown(result))
     _tell(write_probe(result, out) if out else [])
+    watch.end()
 
 
 @bench_app.command()
@@ -429,6 +432,7 @@ def causes(
     if out:
         write_tables(out, *causes_tables(result), text=causes_markdown(result))
         _tell([out])
+    watch.end()
 
 
 def _tell(written: list[Path]) -> None:

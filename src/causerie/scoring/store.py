@@ -189,6 +189,8 @@ class ScoreStore:
         file = Path(self.path)
         clean = True
         if self.path != ":memory:":
+            if file.is_dir():
+                raise CauserieError(f"{file} is a folder: name a file in it with --scores")
             file.parent.mkdir(parents=True, exist_ok=True)
             # SQLite removes this file when the last of its users has closed the other.
             clean = not file.with_name(file.name + "-wal").exists()

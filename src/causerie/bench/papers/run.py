@@ -23,7 +23,7 @@ from causerie.bench.papers.protocols import Protocol, among_systems, apply, prot
 from causerie.bench.ranking import RankingResult, run_ranking
 from causerie.bench.run import plan_for
 from causerie.bench.sets.catalogue import entry_for, find_set
-from causerie.bench.sets.judged import JudgedSet, read_judged
+from causerie.bench.sets.judged import JudgedSet, read_judged, tell_rejected
 from causerie.bench.sets.units import Units, level_of, units_of
 from causerie.engines import Engines, Settings
 from causerie.errors import CauserieError
@@ -330,6 +330,7 @@ class _Filling:
         try:
             if recipe.set not in self._sets:
                 self._sets[recipe.set] = read_judged(find_set(recipe.set, self.folder))
+                tell_rejected(self._sets[recipe.set], self.watch)
             return apply(recipe, self._sets[recipe.set])
         except CauserieError as error:
             raise _EmptyError(_sentence(str(error))) from None

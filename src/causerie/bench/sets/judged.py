@@ -40,6 +40,7 @@ from causerie.errors import CauserieError, RecordError
 from causerie.io.jsontext import parse_object
 from causerie.io.records import background_of, text
 from causerie.io.sources import READ_ERRORS, open_source
+from causerie.progress import Progress, Watch
 
 JudgedLevel: TypeAlias = Literal["turn", "dialogue", "pair"]
 
@@ -102,6 +103,8 @@ class JudgedSet:
     """What was left out and why, with its line."""
     sha256: str
     """Of the uncompressed content."""
+    rejected: tuple[str, ...] = ()
+    """Those of the problems that cost a whole record, with the file."""
 
     def __len__(self) -> int:
         return len(self.items) or len(self.pairs)
@@ -127,6 +130,7 @@ class AttackSet:
     """Whether the change is harmless, so that a metric should not punish it."""
     problems: tuple[str, ...]
     sha256: str
+    rejected: tuple[str, ...] = ()
 
 
 def read_judged(path: str | Path) -> JudgedSet:
@@ -140,7 +144,7 @@ def read_judged(path: str | Path) -> JudgedSet:
         if level is not None and _level(fields) == level:
             same_level.append((line, fields))
         else:
-            reading.problem(line, f"level is {fields.get('level')!r}, not {level or 'turn'!r}")
+            reading.reject(line, f"level is {fields.get('level')!r}, not {level or 'turn'!r}")
     items: tuple[JudgedItem, ...] = ()
     pairs: tuple[JudgedPair, ...] = ()
     if level == "pair":
@@ -155,8 +159,8 @@ def read_judged(path: str | Path) -> JudgedSet:
             f"{path} has no judged record ({reading.first_problem()}): "
             "see docs/judged-sets.md for the shape of one"
         )
-    problems = tuple(reading.problems)
-    return JudgedSet(entry.name, level, items, pairs, dimensions, problems, reading.hash())
+    told = (tuple(reading.problems), reading.hash(), tuple(reading.rejected))
+    return JudgedSet(entry.name, level, items, pairs, dimensions, *told)
 
 
 def read_attack(path: str | Path) -> AttackSet:
@@ -178,7 +182,7 @@ def read_attack(path: str | Path) -> AttackSet:
             true = exchange(name, context, answer, background=known)
             false = exchange(name, other, attack, background=known)
         except RecordError as bad:
-            reading.problem(line, str(bad))
+            reading.reject(line, str(bad))
             continue
         if true.dialogue.turns == false.dialogue.turns:
             reading.problem(line, "the attack changed nothing: left out")
@@ -189,9 +193,14 @@ def read_attack(path: str | Path) -> AttackSet:
             f"{path} has no attack record ({reading.first_problem()}): "
             "see docs/judged-sets.md for the shape of one"
         )
-    return AttackSet(
-        entry.name, tuple(items), entry.control, tuple(reading.problems), reading.hash()
-    )
+    told = (tuple(reading.problems), reading.hash(), tuple(reading.rejected))
+    return AttackSet(entry.name, tuple(items), entry.control, *told)
+
+
+def tell_rejected(found: JudgedSet | AttackSet, watch: Watch) -> None:
+    """Tell which records could not be read, as the readers of other files do."""
+    for record in found.rejected:
+        watch(Progress("reading", note=f"skipped {record}"))
 
 
 def set_name(path: str | Path) -> str:
@@ -205,6 +214,7 @@ class _Reading:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self.problems: list[str] = []
+        self.rejected: list[str] = []
         self._digest = sha256()
 
     def records(self) -> Iterator[tuple[int, Fields]]:
@@ -212,14 +222,14 @@ class _Reading:
             with open_source(self.path) as source:
                 for line, data in source.lines():
                     if isinstance(data, RecordError):
-                        self.problem(line, str(data))
+                        self.reject(line, str(data))
                         continue
                     self._digest.update(data)
                     if data.isspace():
                         continue
                     fields = parse_object(data)
                     if isinstance(fields, RecordError):
-                        self.problem(line, str(fields))
+                        self.reject(line, str(fields))
                     else:
                         yield line, fields
         except READ_ERRORS as error:
@@ -227,6 +237,11 @@ class _Reading:
 
     def problem(self, line: int, reason: str) -> None:
         self.problems.append(f"line {line}: {reason}")
+
+    def reject(self, line: int, reason: str) -> None:
+        """Leave out the record that begins there."""
+        self.problem(line, reason)
+        self.rejected.append(f"{self.path}:{line}: {reason}")
 
     def first_problem(self) -> str:
         return self.problems[0] if self.problems else "it is empty"
@@ -271,7 +286,7 @@ def _items(
             else:
                 item = Dialogue(name, context, system=system, background=known)
         except RecordError as bad:
-            reading.problem(line, str(bad))
+            reading.reject(line, str(bad))
             continue
         ratings, faults = read_ratings(fields.get("ratings"))
         for fault in faults:
@@ -291,7 +306,7 @@ def _pairs(
             cluster = clusters.of(name, fields, context)
             sides = [_side(fields, side, name, context, known) for side in ("a", "b")]
         except RecordError as bad:
-            reading.problem(line, str(bad))
+            reading.reject(line, str(bad))
             continue
         votes, faults = read_judgements(fields.get("judgements"))
         for fault in faults:
