@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DEEP = "(lists in lists)"
 MOST_GUESSED_WRONG = 0.02
-"""Of tables with line feeds alone."""
+"""Of tables that do not show which of their lines end rows."""
 ODD = (
     *(
         b'"',
@@ -175,23 +175,24 @@ def fuzzed_files(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
 
 
 def guessed_files(rng: random.Random, folder: Path, amounts: Amounts) -> Tally:
-    """The same of tables whose rows end as the lines within their cells do.
+    """The same of tables that do not show which of their lines end rows.
 
     What belongs to a broken row can only be guessed there (SECURITY.md says so): what is counted
     is how often that goes wrong, and it is a fault where it is no longer rare.
     """
-    tally = Tally("fuzzed tables with line feeds alone")
-    wrong = [
-        found
-        for _ in range(amounts.files // 5)
-        if (found := _damaged(rng, folder, _csv(rng, ends=b"\n"), tally))
-    ]
-    tally.counts["guessed wrong"] = len(wrong)
-    if len(wrong) > MOST_GUESSED_WRONG * tally.counts["files"] + 1:
-        tally.fault(f"{len(wrong)} of {tally.counts['files']}, such as {wrong[0]}"[:600])
+    tally = Tally("fuzzed tables whose rows end as lines do")
+    kinds = [(ends, lines) for ends in (b"\n", b"\r\n") for lines in (ends.decode(), " ")]
+    wrong: list[str] = []
+    for number in range(amounts.files // 5):
+        ends, lines = kinds[number % len(kinds)]
+        if found := _damaged(rng, folder, _csv(rng, ends=ends, lines=lines), tally):
+            wrong.append(found)
     for found in wrong:
         if not found.startswith(("lost", "phantom")):
             tally.fault(found[:200])
+    tally.counts["guessed wrong"] = len(wrong)
+    if len(wrong) > MOST_GUESSED_WRONG * tally.counts["files"] + 1:
+        tally.fault(f"{len(wrong)} of {tally.counts['files']}, such as {wrong[0]}"[:600])
     return tally
 
 
@@ -266,15 +267,19 @@ def _sound_elements(piece: bytes) -> set[int]:
 
 
 def _csv(
-    rng: random.Random, suffix: str = "csv", delimiter: str = ",", ends: bytes = b"\r\n"
+    rng: random.Random,
+    suffix: str = "csv",
+    delimiter: str = ",",
+    ends: bytes = b"\r\n",
+    lines: str = "\n",
 ) -> Made:
-    """Rows, as spreadsheets write them: their ends are not those of the lines in a cell."""
+    """Rows, as spreadsheets write them: their ends are not those of the `lines` in a cell."""
     pieces = []
     for _ in range(6):
         context = [sentence(rng) for _ in range(rng.choice([1, 2, 2, 3]))]
         context[-1] += rng.choice(["", ", and more", f",{sentence(rng)},{sentence(rng)}"])
         out = io.StringIO()
-        csv.writer(out, delimiter=delimiter).writerow(["\n".join(context), sentence(rng), "aria"])
+        csv.writer(out, delimiter=delimiter).writerow([lines.join(context), sentence(rng), "aria"])
         pieces.append(out.getvalue().removesuffix("\r\n").encode())
     head = delimiter.join(["context", "response", "system"]).encode() + ends
     return Made(suffix, pieces, head, ends, ends, partial(_sound_rows, delimiter))
