@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
 from causerie.io import read_table, write_table
-from causerie.io.atomic import temporary_folder
+from causerie.io.atomic import atomic_folder, temporary_folder
 
 COLUMNS = ["dialogue_id", "turn", "speaker", "length", "fed.fluent", "system", "explanation"]
 TYPES = {"system": str, "explanation": dict}
@@ -200,3 +201,27 @@ def test_temporary_folders_of_dead_processes_go(
         assert Path(folder).is_dir()
         left = {path.name for path in tmp_path.iterdir()}
         assert left == {*names[1:], Path(folder).name}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="whether a process lives cannot be told elsewhere")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_was_left_of_a_folder_by_a_killed_process_goes_back_or_goes(
+    tmp_path: Path, replaced: bool
+) -> None:
+    """It may have been killed when the old folder was out of its place and the new one not in."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder, living = tmp_path / "mine", tmp_path / f".mine.{os.getppid()}.tmp"
+    names = ["mine", f".mine.{dead.pid}.old"] if replaced else [f".mine.{dead.pid}.old"]
+    for name in (*names, f".mine.{dead.pid}.tmp", living.name):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "content").write_text("new" if name == "mine" else "old")
+    with suppress(ZeroDivisionError), atomic_folder(folder) as made:
+        (made / "content").write_text("half")
+        raise ZeroDivisionError
+    assert (folder / "content").read_text() == ("new" if replaced else "old")
+    assert {*tmp_path.iterdir()} == {folder, living}
+    with atomic_folder(folder) as made:
+        (made / "content").write_text("whole")
+    assert (folder / "content").read_text() == "whole"
+    assert {*tmp_path.iterdir()} == {folder, living}

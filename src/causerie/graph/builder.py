@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from array import array
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,6 +27,7 @@ from causerie.graph.graph import (
     write_digests,
 )
 from causerie.graph.vectors import WordVector, write_vectors
+from causerie.io.atomic import atomic_folder
 from causerie.text.keywords import Frequencies
 
 MOST_RELATIONS = 128
@@ -97,41 +96,43 @@ class Builder:
             raise CauserieError("no edge was found: a graph needs some")
         folder = folder.resolve()
         check_place(folder)
-        hidden = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        shutil.rmtree(hidden, ignore_errors=True)
         try:
-            hidden.mkdir(parents=True)
-            if frequencies is not None:
-                frequencies.of(self).write(hidden / FREQUENCIES)
-            names = sorted(self._ids)
-            rank = np.empty(len(names), dtype=np.int32)
-            rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-
-            def row_of(word: str) -> int | None:
-                found = self._ids.get(_name(word))
-                return None if found is None else int(rank[found])
-
-            has_vectors = write_vectors(hidden / VECTORS, len(names), row_of, vectors)
-            self._ids.clear()
-            about, relations = self._write_edges(hidden / EDGES, names, rank)
-            about = replace(about, vectors=vectors_from if has_vectors else "")
-            about.write(hidden)
-            write_digests(hidden)
-            (hidden / CARD).write_text(card(folder.name, about, relations, recipe), "utf-8")
-            (hidden / LICENCE).write_text(licences(about.sources), "utf-8")
-            if folder.exists():
-                folder.replace(old)
-            hidden.replace(folder)
+            with atomic_folder(folder) as hidden:
+                about = self._write(hidden, folder.name, vectors, vectors_from, frequencies, recipe)
         except OSError as error:
             raise CauserieError(
                 f"{folder} cannot be written ({error.strerror}): choose another place"
             ) from error
-        finally:
-            if old.exists() and not folder.exists():
-                old.replace(folder)
-            shutil.rmtree(hidden, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+        return about
+
+    def _write(
+        self,
+        folder: Path,
+        name: str,
+        vectors: Iterable[WordVector],
+        vectors_from: str,
+        frequencies: Frequencies | None,
+        recipe: str,
+    ) -> About:
+        """Write its files into an empty folder; the card calls it by `name`."""
+        if frequencies is not None:
+            frequencies.of(self).write(folder / FREQUENCIES)
+        names = sorted(self._ids)
+        rank = np.empty(len(names), dtype=np.int32)
+        rank[[self._ids[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+
+        def row_of(word: str) -> int | None:
+            found = self._ids.get(_name(word))
+            return None if found is None else int(rank[found])
+
+        has_vectors = write_vectors(folder / VECTORS, len(names), row_of, vectors)
+        self._ids.clear()
+        about, relations = self._write_edges(folder / EDGES, names, rank)
+        about = replace(about, vectors=vectors_from if has_vectors else "")
+        about.write(folder)
+        write_digests(folder)
+        (folder / CARD).write_text(card(name, about, relations, recipe), "utf-8")
+        (folder / LICENCE).write_text(licences(about.sources), "utf-8")
         return about
 
     def _write_edges(

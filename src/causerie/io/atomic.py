@@ -52,6 +52,30 @@ def write_whole(path: Path, text: str) -> None:
         file.write(text.encode("utf-8", errors="replace"))
 
 
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `folder`, and of all in it, once it is filled.
+
+    What a process has left that was killed meanwhile is removed, and what it had already taken
+    out of its place is put back there first.
+    """
+    hidden, old = (
+        folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("tmp", "old")
+    )
+    _clear_abandoned_folders(folder)
+    try:
+        hidden.mkdir(parents=True)
+        yield hidden
+        if folder.exists():
+            folder.replace(old)
+        hidden.replace(folder)
+    finally:
+        if old.exists() and not folder.exists():
+            old.replace(folder)
+        shutil.rmtree(hidden, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def temporary_folder(name: str) -> tempfile.TemporaryDirectory[str]:
     """A folder for this process alone; those of that name whose processes are no more go."""
     place = Path(tempfile.gettempdir())
@@ -72,6 +96,20 @@ def _clear_abandoned(path: Path) -> None:
             found = pattern.fullmatch(beside.name)
             if found and not _is_alive(int(found[1])):
                 beside.unlink(missing_ok=True)
+
+
+def _clear_abandoned_folders(folder: Path) -> None:
+    """Put back or remove what processes have left that are no more."""
+    pattern = re.compile(rf"\.{re.escape(folder.name)}\.(\d+)\.(tmp|old)")
+    with suppress(OSError):
+        for beside in sorted(folder.parent.iterdir()):
+            found = pattern.fullmatch(beside.name)
+            if not found or (int(found[1]) != os.getpid() and _is_alive(int(found[1]))):
+                continue
+            if found[2] == "old" and not folder.exists():
+                beside.replace(folder)
+            else:
+                shutil.rmtree(beside, ignore_errors=True)
 
 
 def _is_alive(process: int) -> bool:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -24,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from causerie._version import __version__
 from causerie.errors import CauserieError
+from causerie.io.atomic import atomic_folder
 from causerie.io.shipped import shipped_folder, shipped_names
 from causerie.io.verified import read_content
 from causerie.licences import Licence, parse_licences
@@ -160,11 +159,7 @@ class Artifact:
                 f"the training of {self.metric} came to nothing ({error}): train again with a "
                 "lower learning rate"
             ) from error
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        try:
+        with atomic_folder(folder) as temporary:
             licences = [asdict(one) for one in parse_licences(self.licence)]
             config = _json({**self._config(), "sha256": self.sha256, "licences": licences})
             (temporary / CONFIG).write_text(config, encoding="utf-8")
@@ -175,14 +170,6 @@ class Artifact:
                 # safetensors' own writer would let nobody else read them
                 weights = save({k: t.contiguous() for k, t in tensors.items()})
                 (temporary / name).write_bytes(weights)
-            if folder.exists():
-                os.replace(folder, old)
-            os.replace(temporary, folder)
-        finally:
-            if old.exists() and not folder.exists():
-                os.replace(old, folder)
-            shutil.rmtree(temporary, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
 
     def _shares(self, name: str) -> bool:
         """Whether a weight stands in another artifact."""
