@@ -54,8 +54,8 @@ def run_bench(
     """
     options = options or RunOptions()
     read, absent = choose_sets(sets, Path(folder))
-    for judged in read:
-        tell_rejected(judged, watch)
+    for one in read:
+        tell_rejected(one, watch)
     judged, others = sets_with_dimension(options.dimension, read)
     chosen = choose_metrics(metrics, metric_options, settings)
     for line in (*absent, *others, *chosen.left_out):
