@@ -2,7 +2,7 @@
 # make test   set up, lint, run every test
 # make torture   kills, fuzz, tampering, changing inputs and full disks, counted (15 minutes)
 # make bench DATA=folder   the metrics on the default judged and adversarial sets, those of the
-#                          language model on 150 items of each; fills docs/results.md, .parquet
+#                          language model on 1,000 items of each; fills docs/results.md, .parquet
 #                          and .html, and docs/likelihood-results.md
 # make density DATA=folder, make causalscore DATA=folder, make grade DATA=folder,
 # make followups DATA=folder, make ratings DATA=folder
@@ -43,7 +43,7 @@ bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "name the folder with the judged sets: make bench DATA=folder"; exit 2; }
 	$(BIN)/causerie bench run --sets default --metrics $(QUICK) --max-items 1500 --data "$(DATA)" --out bench-results
 	$(BIN)/causerie bench probe --metrics $(QUICK) --data "$(DATA)" --out bench-results
-	$(BIN)/causerie bench run --sets default --metrics perplexity,relevance,density,cosine --max-items 150 \
+	$(BIN)/causerie bench run --sets default --metrics perplexity,relevance,density,cosine --max-items 1000 \
 	  --data "$(DATA)" --out bench-results/likelihood
 	{ cat bench-results/results.md; echo; cat bench-results/probe.md; echo; cat docs/more-results.md; } > docs/results.md
 	cp bench-results/results.parquet bench-results/results.html docs/
@@ -62,7 +62,7 @@ ranking: $(STAMP)
 	  $(BIN)/causerie bench rank --data "$(DATA)/corpora/$$corpus.test.jsonl.gz" \
 	    --metrics $(RANKED) --max-items 400 --out docs/ranking/$$corpus.test.json && \
 	  $(BIN)/causerie bench rank --data "$(DATA)/corpora/$$corpus.valid.jsonl.gz" --attacks \
-	    --metrics $(RANKED) --max-items 150 --out docs/ranking/$$corpus.attacks.json || exit 1; \
+	    --metrics $(RANKED) --max-items 500 --out docs/ranking/$$corpus.attacks.json || exit 1; \
 	done
 
 figures: $(STAMP)

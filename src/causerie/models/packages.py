@@ -83,8 +83,10 @@ def _pip_download(folder: Path, size: int, *wanted: str, found: str) -> Path:
 
 
 def _bytes_in(folder: Path) -> int:
+    """What the files in a folder take; pip removes some of them, and their folders, meanwhile."""
     total = 0
-    for file in folder.rglob("*"):
-        with suppress(OSError):  # pip removes what it no longer needs
-            total += file.lstat().st_size
+    for where, _, files in os.walk(folder):  # which passes over folders that are gone
+        for file in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(where, file)).st_size
     return total

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from causerie.engines import Engines
-from causerie.metrics.odes import CLASSES, OTHER, SIGNALS, THRESHOLD, Odes, Utterance
+from causerie.metrics.odes import (
+    CLASSES,
+    OTHER,
+    PRECISION,
+    SIGNALS,
+    THRESHOLD,
+    TREATMENTS,
+    Odes,
+    Utterance,
+)
 from causerie.metrics.odes.classifier import Classifier
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import fingerprint
@@ -63,3 +72,11 @@ def test_the_examples_of_the_paper(classifier: Classifier) -> None:
     for text in NO_SIGNAL:
         (row,) = classifier.probabilities([Utterance(text, "How are you?")])
         assert max(row[: len(SIGNALS)]) < THRESHOLD, text
+
+
+def test_signals_are_trusted_as_far_as_their_precision_with_real_users_goes() -> None:
+    """What counts as a treatment goes by what the card says of the artifact."""
+    card = load_artifact("odes").card
+    rows = re.findall(r"^\| (\w+) \| \d+ \| \d+ \| ([\d.]+) \(", card, re.MULTILINE)
+    assert {name: float(precision) for name, precision in rows} == PRECISION
+    assert set(TREATMENTS) == {name for name, precision in rows if float(precision) >= 0.8}
