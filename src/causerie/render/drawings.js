@@ -157,7 +157,7 @@ function drawArcs(node, arcs) {
   const drawn = arcs.map(({ from, to, ...arc }) => ({ ...arc, from: place(from), to: place(to) }))
     .sort((a, b) => long(b) - long(a))
     .map(({ from, to, p, direct }, number, all) => {
-      const room = Math.max(0, Math.min(from.x, to.x) - GUTTER - 3 * BEND);
+      const room = Math.max(0, Math.min(from.x, to.x) - GUTTER - 2 * BEND);
       const x = GUTTER + number * Math.min(LANE, room / all.length);
       const down = from.y < to.y ? BEND : -BEND;
       return shape("path", {

@@ -161,7 +161,11 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
         kept = marks.set(run.name, key, Mark(tuple(given.tags), given.comment))
         return {"tags": kept.tags, "comment": kept.comment}
 
-    @router.get(f"{API}/export")
+    @router.get(
+        f"{API}/export",
+        response_class=Response,
+        responses={200: {"description": "JSON lines.", "content": {"application/jsonl": {}}}},
+    )
     def exported(
         wanted: Wanted, run: Name = None, what: export.What = "replies"
     ) -> StreamingResponse:
