@@ -268,8 +268,12 @@ def test_axe_finds_no_fault(visitor: Visitor, look: str, width: int) -> None:
                 visitor.one("#about").send_keys(Keys.ENTER)
                 visitor.wait(lambda: visitor.one("#signature").text)
             assert (path, faults(visitor.browser)) == (path, [])
+        noted = {"run": "tuesday.parquet", "dialogue": "bramble-4", "system": "bramble", "turn": 3}
+        marked = {**noted, "tags": ["seen"], "comment": "by axe"}
+        assert visitor.site.ask("PUT", "/explorer/api/marks", marked).status == 200
         visitor.open(f"{CONVERSATION}&turn=3")
         visitor.wait(lambda: visitor.all(".turn.focus details[open] dl"))
+        assert "seen" in visitor.texts(".turn.focus .notes .tag")
         for step in (*range(7), "none"):  # every colour, with an open explanation on it
             visitor.browser.execute_script(
                 "document.querySelectorAll('.bubble[data-step]')"
