@@ -3,7 +3,7 @@
 A table is made up (ten measures, texts, explanations, whole conversations), a server of its own is
 started on it, and every page is asked for first cold and then again.
 
-    python benchmarks/explorer.py [--turns 1000000]
+    python benchmarks/explorer.py [--turns 1000000] [--table FILE]
 """
 
 from __future__ import annotations
@@ -90,10 +90,16 @@ def write(path: Path, turns: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=1_000_000)
-    turns = parser.parse_args().turns
+    parser.add_argument("--table", type=Path, help="kept for the next time, and made if missing")
+    parser.add_argument("--only-table", action="store_true", help="make it, and do nothing else")
+    asked = parser.parse_args()
+    turns = asked.turns
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "scores.parquet"
-        write(path, turns)
+        path = asked.table or Path(folder) / "scores.parquet"
+        if not path.exists():
+            write(path, turns)
+        if asked.only_table:
+            return
         print(f"{turns:,} turns, {len(MEASURES)} measures, {path.stat().st_size / 1e6:.0f} MB")
         server = subprocess.Popen(
             [sys.executable, "-m", "causerie", "serve", str(path), "--port", "0", "--state",

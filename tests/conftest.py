@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tiny
+from databases import location, postgresql  # noqa: F401 (fixtures)
 
 if TYPE_CHECKING:
     from causerie.models import Store

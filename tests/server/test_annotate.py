@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -50,8 +49,8 @@ class Team:
         return self.ask(who, "POST", f"api/work/{work}/events", {"events": given})
 
 
-def team_of(tmp_path: Path, items: Any, people: list[str], **options: Any) -> Iterator[Team]:
-    store = Store.open(tmp_path / "project.db", create=True)
+def team_of(location: str, items: Any, people: list[str], **options: Any) -> Iterator[Team]:
+    store = Store.open(location, create=True)
     number, tokens = project_of(store, items, people, **options)
     other, others = project_of(store, talks(2), ["zoe"], name="other")
     tokens |= {"zoe": others["zoe"], "other lead": others["lead"], "owner": OWNER}
@@ -61,14 +60,14 @@ def team_of(tmp_path: Path, items: Any, people: list[str], **options: Any) -> It
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
-    yield from team_of(tmp_path, talks(4), ["ann", "ben"], overlap=0.5)
+def team(location: str) -> Iterator[Team]:
+    yield from team_of(location, talks(4), ["ann", "ben"], overlap=0.5)
 
 
 @pytest.fixture
-def judges(tmp_path: Path) -> Iterator[Team]:
+def judges(location: str) -> Iterator[Team]:
     made = pairs(4, ["secret-system", "other-system"])
-    yield from team_of(tmp_path, made, ["ann", "ben", "cy"], task=PAIRS, annotators=3, overlap=1.0)
+    yield from team_of(location, made, ["ann", "ben", "cy"], task=PAIRS, annotators=3, overlap=1.0)
 
 
 def test_an_annotator_sees_their_own_work_and_nothing_else(team: Team) -> None:
@@ -229,10 +228,10 @@ def test_votes_are_kept_by_system_and_not_by_side(judges: Team) -> None:
     assert measured["Krippendorff's alpha"]["value"] == 1.0
 
 
-def test_right_answers_come_after_practice(tmp_path: Path) -> None:
+def test_right_answers_come_after_practice(location: str) -> None:
     gold = {"gold": [mark(0, 0, 12)]}
     items = [talk("gold", "Hello there.", "Hi."), *talks(1)]
-    for team in team_of(tmp_path, items, ["ann"], gold=gold):
+    for team in team_of(location, items, ["ann"], gold=gold):
         work = team.work("ann")[0]
         assert work["round"] == "dry"
         assert "right" not in team.ask("ann", "GET", f"api/work/{work['id']}").json
@@ -263,20 +262,20 @@ def test_review_and_adjudication_by_http(team: Team) -> None:
     assert team.ask("lead", "POST", "api/lead/review", {"names": ["eve"]}).status == 422
 
 
-def test_other_tasks_have_pages_of_their_own(tmp_path: Path) -> None:
+def test_other_tasks_have_pages_of_their_own(location: str) -> None:
     task = Task.of("replies", ["wit"], 3)
     items = [talk("t", "One.", "Two.", "Three.")]
-    for team in team_of(tmp_path, items, ["ann"], task=task):
+    for team in team_of(location, items, ["ann"], task=task):
         me = team.ask("ann", "GET", "api/me").json
         assert me["task"]["questions"][0]["scale"] == 3
         assert me["guideline"]["text"]
         assert team.ask("lead", "POST", "api/lead/review", {}).status == 422
 
 
-def serve(database: Path) -> tuple[subprocess.Popen[str], int]:
+def serve(location: str) -> tuple[subprocess.Popen[str], int]:
     """`causerie annotate serve` in a process of its own, and its port."""
     program = "from causerie.cli import main; main()"
-    words = ["annotate", "serve", str(database), "--project", "p", "--port", "0"]
+    words = ["annotate", "serve", location, "--project", "p", "--port", "0"]
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True
     )
@@ -286,17 +285,17 @@ def serve(database: Path) -> tuple[subprocess.Popen[str], int]:
     return process, int(urlsplit(link).port or 0)
 
 
-def test_killed_and_started_again_it_has_every_mark_that_it_acknowledged(tmp_path: Path) -> None:
+def test_killed_and_started_again_it_has_every_mark_that_it_acknowledged(location: str) -> None:
     import http.client
 
-    store = Store.open(tmp_path / "project.db", create=True)
+    store = Store.open(location, create=True)
     people = [f"p{n}" for n in range(4)]
     number, tokens = project_of(store, talks(8), people, annotators=4, overlap=1.0)
     by_person: dict[int, list[int]] = {}
     for one in store.snapshot(number).assignments.values():
         by_person.setdefault(one.person, []).append(one.id)
     store.close()
-    process, port = serve(tmp_path / "project.db")
+    process, port = serve(location)
     acknowledged: list[str] = []
     enough = threading.Event()
 
@@ -331,7 +330,7 @@ def test_killed_and_started_again_it_has_every_mark_that_it_acknowledged(tmp_pat
     process.wait()
     assert process.stdout
     process.stdout.close()
-    again, port = serve(tmp_path / "project.db")
+    again, port = serve(location)
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         for name in people:
@@ -344,7 +343,7 @@ def test_killed_and_started_again_it_has_every_mark_that_it_acknowledged(tmp_pat
         again.wait(30)
         assert again.stdout
         again.stdout.close()
-    store = Store.open(tmp_path / "project.db")
+    store = Store.open(location)
     kept = [e.key for events in store.snapshot(number).events.values() for e in events]
     store.close()
     assert len(acknowledged) >= 60
@@ -352,10 +351,10 @@ def test_killed_and_started_again_it_has_every_mark_that_it_acknowledged(tmp_pat
     assert set(acknowledged) <= set(kept)
 
 
-def test_fifty_annotators_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_fifty_annotators_at_once_lose_and_double_nothing(location: str) -> None:
     """The short form of benchmarks/annotation_load.py."""
     people = [f"p{n}" for n in range(50)]
-    store = Store.open(tmp_path / "project.db", create=True)
+    store = Store.open(location, create=True)
     number, tokens = project_of(store, talks(50), people)
     with serving(Config((annotation_room(store, number),), port=0, token=OWNER)) as site:
         team = Team(site, store, number, tokens)

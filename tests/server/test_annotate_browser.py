@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from annotation.making import PAIRS, mark, pairs, project_of, talk
+from axe import LOOKS, faults, looking
 from causerie.annotation.marks import State
 from causerie.annotation.project import Snapshot
 from causerie.annotation.store import Store
@@ -142,14 +144,26 @@ Open = Callable[..., Visit]
 
 
 @pytest.fixture
-def visit(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[Open]:
-    """Open a project in the browser."""
+def visit(
+    browser: webdriver.Chrome, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Open]:
+    """Open a project in the browser: in a file, or where the test's `location` is."""
+    place = str(tmp_path / "project.db")
+    if "location" in request.fixturenames:
+        place = request.getfixturevalue("location")
     with ExitStack() as stack:
 
-        def opened(items: list[Item], people: list[str], task: Any = None, **more: Any) -> Visit:
-            store = Store.open(tmp_path / "project.db", create=True)
+        def opened(
+            items: list[Item],
+            people: list[str],
+            task: Any = None,
+            *,
+            training: Path | None = None,
+            **more: Any,
+        ) -> Visit:
+            store = Store.open(place, create=True)
             number, tokens = project_of(store, items, people, task or Task.of("causes"), **more)
-            room = annotation_room(store, number)
+            room = annotation_room(store, number, training=training)
             site = stack.enter_context(serving(Config((room,), port=0, token=OWNER)))
             browser.get_log("browser")
             return Visit(browser, site.address, store, number, tokens)
@@ -170,7 +184,7 @@ TALKS = [
 ]
 
 
-def test_marking_by_mouse_and_by_keyboard(visit: Open) -> None:
+def test_marking_by_mouse_and_by_keyboard(visit: Open, location: str) -> None:
     here = visit(TALKS, ["ann"])
     here.enter("ann")
     assert here.browser.current_url.startswith(f"{here.address}/annotate/#")
@@ -221,7 +235,7 @@ def test_marking_by_mouse_and_by_keyboard(visit: Open) -> None:
     assert here.browser.get_log("browser") == []
 
 
-def test_a_lost_connection_loses_no_mark(visit: Open) -> None:
+def test_a_lost_connection_loses_no_mark(visit: Open, location: str) -> None:
     here = visit(TALKS, ["ann"])
     here.enter("ann")
     here.saved()
@@ -241,8 +255,44 @@ def test_a_lost_connection_loses_no_mark(visit: Open) -> None:
     here.browser.get_log("browser")
 
 
+def test_what_is_not_sent_yet_waits_for_its_own_project(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """Another project at the same address, whose people and items have the same numbers."""
+    stores = [Store.open(tmp_path / f"{name}.db", create=True) for name in ("one", "two")]
+    projects = [project_of(store, TALKS, ["ann"], Task.of("causes")) for store in stores]
+    offline = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    port = 0
+    for visited in (0, 1, 0):
+        store = Store.open(tmp_path / f"{('one', 'two')[visited]}.db")
+        number, tokens = projects[visited]
+        room = annotation_room(store, number)
+        with serving(Config((room,), port=port, token=OWNER)) as site:
+            here = Visit(browser, site.address, store, number, tokens)
+            if not port:
+                here.enter("ann")
+                here.saved()
+                browser.execute_cdp_cmd("Network.enable", {})
+                browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+                here.keys("1")
+                here.until(lambda h=here: "Not saved yet" in h.text("#saved"))
+                browser.get("about:blank")
+                back = {**offline, "offline": False}
+                browser.execute_cdp_cmd("Network.emulateNetworkConditions", back)
+            else:
+                here.enter("ann")
+                here.saved()
+            port = site.port
+    for store, (number, _), marked in zip(stores, projects, ([{2}], [set()]), strict=True):
+        states = store.snapshot(number).states.values()
+        assert [state.turns for state in states if state.turns] == [m for m in marked if m]
+        store.close()
+    browser.get("about:blank")
+    browser.get_log("browser")
+
+
 def test_a_project_from_its_beginning_to_a_trained_metric(
-    visit: Open, tmp_path: Path, tiny_bert: Path
+    visit: Open, location: str, tmp_path: Path, tiny_bert: Path
 ) -> None:
     """Two annotate, a third reviews, the lead sees kappa and decides, and training reads it all."""
     here = visit(TALKS, ["ann", "ben", "cleo"], overlap=0.5, seed=3)
@@ -293,12 +343,11 @@ def test_a_project_from_its_beginning_to_a_trained_metric(
     here.keys("f")
     here.until(lambda: here.store.snapshot(here.project).finished(review.item, "review"))
 
-    database = tmp_path / "project.db"
     write_annotations(tmp_path / "more.jsonl", 40, seed=1)
-    done = run_causerie("annotate", "import", database, tmp_path / "more.jsonl")
+    done = run_causerie("annotate", "import", location, tmp_path / "more.jsonl")
     assert done.returncode == 0, done.stderr
     out = tmp_path / "causes.jsonl"
-    done = run_causerie("annotate", "export", database, "--out", out)
+    done = run_causerie("annotate", "export", location, "--out", out)
     assert done.returncode == 0, done.stderr
     settings = "interaction=towers tuning=frozen pooling=mean width=8 history=5 epochs=1 rounds=0"
     sets = [word for s in f"{settings} curve=0".split() for word in ("--set", s)]
@@ -399,6 +448,57 @@ def test_nothing_is_wider_than_the_window(visit: Open, width: int) -> None:
             assert overflow == 0
     finally:
         here.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize(("look", "width"), LOOKS)
+@pytest.mark.parametrize("kind", ["causes", "labels", "replies", "pairs"])
+def test_axe_finds_no_fault(visit: Open, tmp_path: Path, kind: str, look: str, width: int) -> None:
+    curve = [{"annotations": n, "auc": n / 1000, "low": 0.1, "high": 0.9} for n in (100, 500, 900)]
+    lines = "".join(json.dumps(point) + "\n" for point in curve)
+    (tmp_path / "learning-curve.jsonl").write_text(lines)
+    task = Task.of(kind, ["greeting", "question"] if kind in ("labels", "replies") else ())
+    items = pairs(2, ["x", "y"]) if kind == "pairs" else TALKS
+    if kind == "replies":
+        items = [replace(item, asked=(1, 3)) for item in items]
+    gold = {"keys": [mark(2, 0, 8)]} if kind == "causes" else None
+    here = visit(items, ["ann", "ben"], task, gold=gold, overlap=1.0, training=tmp_path)
+    with looking(here.browser, look, width):
+        for name in ("ann", "ben"):
+            here.enter(name)
+            assert (name, faults(here.browser)) == (name, [])
+            here.keys("1", "1" if name == "ann" else "2", "1", "1", "1")
+            here.keys("f")
+            here.saved()
+            assert (name, faults(here.browser)) == (name, [])
+            if gold:  # what is right is shown, until somebody goes on
+                here.keys("n")
+            here.until(lambda: "item 2 of 2" in here.text("#where"))
+            here.keys("1" if name == "ann" else "2", "f")
+            here.saved()
+        here.enter("lead")
+        assert faults(here.browser) == []
+        for item in here.store.snapshot(here.project).items:
+            here.browser.get(f"{here.address}/annotate/item?item={item}")
+            here.until(lambda: here.all("#works section"))
+            assert faults(here.browser) == []
+
+
+def test_the_lead_sees_what_more_annotations_bring(visit: Open, tmp_path: Path) -> None:
+    points = [(100, 0.6, 0.55, 0.65), (200, 0.7, 0.66, 0.74), (400, 0.71, 0.68, 0.75)]
+    keys = ("annotations", "auc", "low", "high")
+    path = tmp_path / "learning-curve.jsonl"
+    path.write_text("".join(json.dumps(dict(zip(keys, p, strict=True))) + "\n" for p in points))
+    here = visit(TALKS, ["ann"], training=tmp_path)
+    here.enter("lead")
+    here.until(lambda: len(here.all("#curve circle")) == 3)
+    assert here.text("#curve p") == (
+        "From 200 to 400 annotated exchanges the AUC changed by 0.010, which may be chance."
+    )
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    here.enter("lead")
+    here.until(lambda: len(here.all("#curve circle")) == 2)
+    assert "rose by 0.100, which is more than chance would do" in here.text("#curve p")
+    assert here.texts("#curve tbody td") == ["100", "0.60 [0.55, 0.65]", "200", "0.70 [0.66, 0.74]"]
 
 
 def test_nobody_enters_without_a_link(visit: Open) -> None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -18,9 +19,11 @@ import pytest
 import causerie
 from causerie.dialogue import Dialogue
 from causerie.engines import Settings
+from causerie.metrics.base import Column, Level, Metric
 from causerie.scoring import Plan
 from causerie.server.api import api_room
 from causerie.server.app import Config
+from causerie.server.remote import remote_scorer
 from serving import GATE, Answer, Site, Slow, closed, serving
 from terminal import run_causerie
 
@@ -57,6 +60,18 @@ def slow_site(folder: Path, **options: Any) -> Iterator[Site]:
     room = api_room(Plan({"slow": Slow()}), folder, load=False, **options)
     with serving(Config((room,), port=0)) as site:
         yield site
+
+
+@dataclass(frozen=True)
+class Told(Metric):
+    """Whose columns say all that columns can say."""
+
+    name = "told"
+    summary = "says much"
+
+    def columns(self, level: Level) -> tuple[Column, ...]:
+        limits = Column("odd", "how odd", "lower", (0.0, 1.0), True, True, "sigh", 0.3)
+        return (limits, Column("plain", "nothing", None, (None, 5.0)))
 
 
 def score(site: Site, **body: Any) -> Answer:
@@ -199,6 +214,14 @@ def test_metrics_and_plan(site: Site) -> None:
     assert cosine["columns"]["turn"][0]["column"] == "cosine"
     plan = site.ask("POST", "/v1/plan", {"metrics": ["length"], "level": "dialogue"}).json
     assert plan["signature"] == Plan.of("length", level="dialogue").signature
+
+
+def test_columns_come_whole(tmp_path: Path) -> None:
+    """Directions, ranges, limits: what pages and gates here go by is what the server goes by."""
+    plan = Plan({"told": Told()})
+    with serving(Config((api_room(plan, tmp_path, load=False),), port=0)) as site:
+        found = remote_scorer(causerie.Client(site.address), "told", "turn", None).plan
+    assert found.columns == plan.columns
 
 
 def test_comparisons_are_those_of_compare(site: Site, settings: Settings) -> None:

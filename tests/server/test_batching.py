@@ -221,3 +221,28 @@ def test_passes_grow_while_they_are_quick() -> None:
     sizes = [len(texts) for texts in table.passes]
     assert sizes[:5] == [32, 64, 128, 256, 512]
     assert max(sizes) <= batching.LARGEST_PASS
+
+
+def test_who_was_answered_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass rests for a part of what the last one took, unless there is enough to do."""
+    monkeypatch.setattr(batching, "LONGEST_PAUSE", 1e9)
+    monkeypatch.setattr(batching, "PAUSE", 1e9)
+    table = Table()
+    with running(table) as batcher:
+        batcher.submit(LENGTH, [talk("first")]).result(60)
+        early = batcher.submit(LENGTH, [talk("early")])
+        others = [talk(f"t{n}") for n in range(batching.FIRST_PASS - 1)]
+        many = batcher.submit(LENGTH, others)
+        assert values(early) == expected(talk("early"))
+        assert values(many) == [v for other in others for v in expected(other)]
+    assert table.passes[0] == ["first 0"]
+    assert "early 0" in table.passes[1]
+    assert len(table.passes) == 2
+
+
+def test_a_pause_ends_by_itself() -> None:
+    table = Table()
+    with running(table) as batcher:
+        for name in ("one", "two", "three"):
+            assert values(batcher.submit(LENGTH, [talk(name)])) == expected(talk(name))
+    assert table.passes == [["one 0"], ["two 0"], ["three 0"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import socket
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 import causerie
+from annotation.making import project_of, talks
+from causerie.annotation.store import Store
+from scored import chats, write_scores
 from terminal import run_causerie
 
 
@@ -44,6 +48,44 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
         done = run_causerie("serve", "--metrics", "length", "--state", tmp_path, "--port", port)
     assert done.returncode in (2, 4)
     assert f"127.0.0.1:{port} cannot be used" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are told otherwise there")
+def test_all_rooms_at_one_address(tmp_path: Path) -> None:
+    """The owner goes everywhere; who has the link of an annotator goes to their work alone."""
+    store = Store.open(tmp_path / "study.db", create=True)
+    _, tokens = project_of(store, talks(2), ["ann"])
+    store.close()
+    scores = write_scores(tmp_path / "scores.parquet", chats())
+    words = ["serve", scores, "--metrics", "length", "--state", tmp_path / "state", "--port", "0"]
+    words += ["--annotate", tmp_path / "study.db"]
+    program = [sys.executable, "-c", "from causerie.cli import main; main()", *map(str, words)]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        address, _, owner = server.stdout.readline().strip().partition("/enter#")
+        port = int(address.rpartition(":")[2])
+
+        def status(path: str, token: str | None) -> int:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            return answer.status
+
+        paths = ("/explorer/api/overview", "/v1/metrics", "/annotate/api/me", "/annotate/lead")
+        asked = {who: [status(path, tokens.get(who, who)) for path in paths] for who in
+                 (owner, "ann", "lead", "nobody with this token")}  # fmt: skip
+        server.send_signal(signal.SIGTERM)
+    assert list(asked.values()) == [
+        [200, 200, 200, 200],
+        [403, 403, 200, 403],
+        [403, 403, 200, 200],
+        [401, 401, 401, 401],
+    ]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are told otherwise there")

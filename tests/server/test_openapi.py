@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from causerie.scoring import Plan
 from causerie.server.api import api_room
 from causerie.server.app import Config
+from causerie.server.explorer.room import explorer_room
+from scored import chats, write_scores
 from serving import Site, serving
 
 EXAMPLES = 25
@@ -65,3 +68,25 @@ def test_every_route_and_field_is_explained(site: Site) -> None:
     for name in ("Failure", "ScoreRequest", "ScoreAnswer", "Job"):
         assert content["components"]["schemas"][name]["description"]
     assert "localhost" not in json.dumps(content)
+
+
+@pytest.mark.slow
+def test_no_question_makes_the_explorer_fail(tmp_path: Path) -> None:
+    """What its pages ask is no less open to everybody than what programs ask."""
+    for name, shift in (("monday", 0.0), ("tuesday", 0.5)):
+        write_scores(tmp_path / f"{name}.parquet", chats(shift=shift))
+    room = explorer_room([tmp_path], tmp_path / "marks.sqlite")
+    with serving(Config((room,), port=0)) as site:
+        schema = schemathesis.openapi.from_url(f"{site.address}/openapi.json")
+        operations = [found.ok() for found in schema.get_all_operations()]
+        ours = [one for one in operations if one.path.startswith("/explorer/")]
+        assert len(ours) == 9
+        left_out = [schemathesis.checks.positive_data_acceptance]
+        for operation in ours:
+
+            @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+            @given(case=operation.as_strategy())
+            def holds(case: Any) -> None:
+                case.call_and_validate(excluded_checks=left_out)
+
+            holds()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from axe import LOOKS, faults, looking
 from causerie.scoring import Plan
 from causerie.server.api import api_room
 from causerie.server.app import Config
@@ -108,6 +109,15 @@ def test_it_fits_a_phone(page: Any) -> None:
         assert page.execute_script(wide) <= 0
     finally:
         page.set_window_size(1200, 900)
+
+
+@pytest.mark.parametrize(("look", "width"), LOOKS)
+def test_axe_finds_no_fault(page: Any, look: str, width: int) -> None:
+    with looking(page, look, width):
+        assert faults(page) == []
+        fill(page, "A: Hello.\nB: Hi, nice to see you.")
+        wait(page, lambda: text_of(page, ".said .values"))
+        assert faults(page) == []
 
 
 def test_without_the_link_nobody_is_in(browser: Any, site: Site) -> None:

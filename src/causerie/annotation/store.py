@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ class Store:
             if name is not None or not known
             else f"say which project with --project: there are {', '.join(known)}"
         )
+
+    def fingerprint(self, project: int) -> str:
+        """What tells a project from every other one, of other databases too."""
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(projects).where(projects.c.id == project)).one()
+        return sha256(f"{row.created!r} {row.name}".encode()).hexdigest()[:16]
 
     def create(self, name: str, settings: Settings) -> int:
         """Make a project."""

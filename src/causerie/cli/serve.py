@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -41,6 +42,13 @@ def serve(
         Optional[list[str]],  # noqa: UP045
         typer.Option(metavar="NAME", help="A name under which the server is called, too."),
     ] = None,
+    annotate: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="PROJECT",
+            help="Also open this annotation project, a file or a database; a token is needed then.",
+        ),
+    ] = None,
     state: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -70,6 +78,7 @@ def serve(
     from causerie.server.api import api_room
     from causerie.server.app import Config
     from causerie.server.room import Room
+    from causerie.server.safety import new_token
     from causerie.server.serve import serve, state_folder, token_from
 
     plan = chosen_plan(metrics, set_, hypotheses, settings, judge=judge)
@@ -81,10 +90,20 @@ def serve(
 
         rooms = (explorer_room(paths, folder / "marks.sqlite"), scores)
     token = token_from(token_file) if token_file else None
+    if annotate:
+        from causerie.annotation.store import Store
+        from causerie.server.annotate import annotation_room
+
+        store = Store.open(annotate)
+        rooms = (*rooms, annotation_room(store, store.project()))
+        token = token or new_token()  # everybody has a link, so the owner has one, too
     config = Config(rooms, host, port, token, tuple(allow_host or ()))
 
     def ready(address: str) -> None:
         say(f"causerie is at {address}" + (f", the token in {token_file}" if token_file else ""))
+        if annotate:
+            typer.echo(f"{address}/enter#{token}")
+            sys.stdout.flush()
         say("stop it with Ctrl-C")
         if open_:
             import webbrowser

@@ -18,15 +18,40 @@ function figure(value) {
 }
 
 // An explanation is drawn as its metric says: a graph of topics, or lists of keys and values. Arcs
-// are drawn over the conversation, beside the list.
+// are drawn over the conversation; beside it stands in words what they show.
 
 function explanation(value, drawing) {
+  if (drawing === "arcs" && isCauses(value)) return causes(value);
   if (drawing !== "graph" || !value.topics) return listed(value);
   const { topics, edges, ...others } = value;
   const box = make("div");
   box.append(topicGraph({ topics, edges }), listed(others));
   return box;
 }
+
+// How surely a response depends on a turn, and how surely if another one is known (a row for each
+// turn, a column for each other).
+
+const isCauses = ({ dependents }) => Array.isArray(dependents)
+  && dependents.every((one) => one !== null && typeof one === "object" && typeof one.p === "number");
+
+function causes({ dependents, conditional, ...others }) {
+  const box = make("div");
+  if (!dependents.length) box.append(make("span", "", "It depends on no turn before it."));
+  const list = make("ul");
+  dependents.forEach(({ turn, p, direct }, row) => {
+    const given = dependents.map((other, column) => [other, ((conditional || [])[row] || [])[column]])
+      .filter(([, known]) => typeof known === "number")
+      .map(([other, known]) => `${percent(known)} beside turn ${other.turn}`);
+    const surely = [percent(p), ...given].join(", ");
+    list.append(make("li", "", `turn ${turn}${direct ? ", a direct cause" : ""}: ${surely}`));
+  });
+  if (dependents.length) box.append(list);
+  if (Object.keys(others).length) box.append(listed(others));
+  return box;
+}
+
+const percent = (p) => `${Math.round(100 * p)}%`;
 
 function named(entries, draw) {
   const list = make("dl");
@@ -115,10 +140,12 @@ function shape(tag, attributes) {
   return node;
 }
 
-// Arcs from turns to those that depend on them, left of the bubbles of a conversation:
-// [{ from, to, p, direct }] of elements in `node`.
+// Arcs from turns to those that depend on them: [{ from, to, p, direct }] of elements in `node`.
+// They run left of all bubbles, where no text is, the longest outermost.
 
-const GUTTER = 3;
+const GUTTER = 4;
+const LANE = 7;
+const BEND = 8;
 
 function drawArcs(node, arcs) {
   const around = node.getBoundingClientRect();
@@ -126,18 +153,20 @@ function drawArcs(node, arcs) {
     const box = bubble.getBoundingClientRect();
     return { x: box.left - around.left, y: box.top - around.top + Math.min(box.height / 2, 18) };
   };
-  const drawn = arcs.map((arc) => {
-    const [from, to] = [place(arc.from), place(arc.to)];
-    // A curve comes three quarters of the way to its control points.
-    const left = Math.min(from.x, to.x);
-    const bow = left - (left - GUTTER) / 0.75;
-    return shape("path", {
-      d: `M${from.x},${from.y} C${bow},${from.y} ${bow},${to.y} ${to.x},${to.y}`
-        + ` m-7,-4 l7,4 l-7,4`,
-      "stroke-width": 1 + 2 * arc.p,
-      "stroke-dasharray": arc.direct ? "none" : "5 4",
+  const long = ({ from, to }) => Math.abs(to.y - from.y);
+  const drawn = arcs.map(({ from, to, ...arc }) => ({ ...arc, from: place(from), to: place(to) }))
+    .sort((a, b) => long(b) - long(a))
+    .map(({ from, to, p, direct }, number, all) => {
+      const room = Math.max(0, Math.min(from.x, to.x) - GUTTER - 2 * BEND);
+      const x = GUTTER + number * Math.min(LANE, room / all.length);
+      const down = from.y < to.y ? BEND : -BEND;
+      return shape("path", {
+        d: `M${from.x},${from.y} H${x + BEND} Q${x},${from.y} ${x},${from.y + down}`
+          + ` V${to.y - down} Q${x},${to.y} ${x + BEND},${to.y} H${to.x} m-6,-4 l6,4 l-6,4`,
+        "stroke-width": 1 + 2 * p,
+        "stroke-dasharray": direct ? "none" : "5 4",
+      });
     });
-  });
   let svg = node.querySelector("svg.arcs");
   if (!svg && drawn.length) {
     // What it shows is in the explanation, too, as text.

@@ -54,7 +54,10 @@ def track(name: str, title: str, plan: Plan, summary: Summary, files: Sequence[P
 
 
 def figures_of(summary: Summary) -> dict[str, float]:
-    """Counts and means, those of each system after a slash, under names that both take."""
+    """Counts and means, those of each system after a slash, under names that both take.
+
+    MLflow keeps names in folders, so none may be the beginning of another, up to a slash.
+    """
     figures = {"items": float(summary.items), "skipped": float(summary.rejected)}
     for name, one in summary.columns.items():
         if one.mean is not None:
@@ -63,10 +66,11 @@ def figures_of(summary: Summary) -> dict[str, float]:
     for group in summary.groups if len(summary.groups) > 1 else ():
         for name, one in group.figures.items():
             if one.mean is not None:
-                figures[_name(f"{name}/{group.label}")] = one.mean
+                figures[f"{_name(name)} by system/{_name(group.label)}"] = one.mean
     return figures
 
 
 def _name(text: str) -> str:
     """Letters, digits and what MLflow takes besides."""
-    return re.sub(r"[^\w\-. /]", "_", text, flags=re.ASCII)
+    name = re.sub(r"[^\w\-. ]", "_", text, flags=re.ASCII)
+    return name if name.strip(". ") else "_"

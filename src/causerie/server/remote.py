@@ -116,6 +116,7 @@ def _metric(about: dict[str, Any]) -> RemoteMetric:
             one["sentinel"],
             one["calibrated"],
             one["unit"],
+            one["limit"],
         )
         for one in about["columns"]
     )

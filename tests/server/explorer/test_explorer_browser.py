@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from axe import LOOKS, faults, looking
 from causerie.metrics.base import Column
 from causerie.render.page import shown
 from causerie.server.app import Config
@@ -176,7 +177,11 @@ def test_a_conversation_is_coloured_and_its_scores_explained(visitor: Visitor) -
     visitor.wait(lambda: len(visitor.all(".arcs path")) == 1)
     assert visitor.texts("svg.topics text") == ["subject", "answer"]
     assert "human replies" in opened.text
-    # the arc begins at the turn before
+    assert "turn 2, a direct cause: 90%" in opened.text
+    # the arc runs beside the bubbles, from the turn before
+    bends = visitor.one(".arcs path").get_attribute("d").split(" Q")[1].split(",")
+    leftmost = min(bubble.rect["x"] for bubble in visitor.all(".bubble"))
+    assert float(bends[0]) + visitor.one(".talk").rect["x"] < leftmost
     start = float(visitor.one(".arcs path").get_attribute("d").split(",")[1].split()[0])
     start += visitor.one(".talk").rect["y"]
     cause = visitor.all(".bubble")[2].rect
@@ -252,6 +257,30 @@ def test_script_in_texts_and_names_does_not_run(visitor: Visitor, place: int) ->
         )
         == 0
     )
+
+
+@pytest.mark.parametrize(("look", "width"), LOOKS)
+def test_axe_finds_no_fault(visitor: Visitor, look: str, width: int) -> None:
+    with looking(visitor.browser, look, width):
+        for path in ("", "replies?least=0", "compare", "runs", "conversation?dialogue=aria-1"):
+            visitor.open(f"/explorer/{path}")
+            if not path:
+                visitor.one("#about").send_keys(Keys.ENTER)
+                visitor.wait(lambda: visitor.one("#signature").text)
+            assert (path, faults(visitor.browser)) == (path, [])
+        noted = {"run": "tuesday.parquet", "dialogue": "bramble-4", "system": "bramble", "turn": 3}
+        marked = {**noted, "tags": ["seen"], "comment": "by axe"}
+        assert visitor.site.ask("PUT", "/explorer/api/marks", marked).status == 200
+        visitor.open(f"{CONVERSATION}&turn=3")
+        visitor.wait(lambda: visitor.all(".turn.focus details[open] dl"))
+        assert "seen" in visitor.texts(".turn.focus .notes .tag")
+        for step in (*range(7), "none"):  # every colour, with an open explanation on it
+            visitor.browser.execute_script(
+                "document.querySelectorAll('.bubble[data-step]')"
+                ".forEach((one) => { one.dataset.step = arguments[0]; })",
+                str(step),
+            )
+            assert (step, faults(visitor.browser)) == (step, [])
 
 
 @pytest.mark.parametrize(

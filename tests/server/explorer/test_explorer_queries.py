@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from causerie.errors import CauserieError
 from causerie.metrics.base import Column
+from causerie.quality import Faults
 from causerie.server.explorer import comparison, findings, overview, replies
 from causerie.server.explorer.filters import ANY, Filter
 from causerie.server.explorer.runs import ScoredRun, open_run
@@ -201,6 +202,23 @@ def test_means_of_systems_are_clustered_by_dialogue(
     whole = overview.whole(tables, run, run.scores[name])
     values = [v for r in ROWS if (v := counted(r, name)) is not None]
     assert whole.mean == pytest.approx(fmean(values))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_faults_are_found_above_their_limits(tmp_path: Path, tables: Tables, suffix: str) -> None:
+    """As the verdict of a report counts them; a file that tells no limit is as its metric says."""
+    own = {c.name: c for c in Faults().columns("turn")}["echo"].limit
+    assert own is not None
+    given = {"faults.echo": Column("echo", better="lower", range=(0.0, 1.0), limit=0.2),
+             "faults.odd": Column("odd", better="lower", range=(0.0, 1.0))}  # fmt: skip
+    values = [0.1, 0.2, 0.3, own, own + 0.01, 0.5, 0.6, None]
+    rows = [row(f"d{n}", 1, "x", **dict.fromkeys(given, value)) for n, value in enumerate(values)]
+    run = open_run("r", write_scores(tmp_path / f"r.{suffix}", rows, given), tmp_path / "cache")
+    (system,) = overview.systems(tables, run)
+    limits = {"faults.echo": 0.2 if suffix == "parquet" else own, "faults.odd": 0.5}
+    known = [value for value in values if value is not None]
+    for name, limit in limits.items():
+        assert system.faults[name] == sum(value > limit for value in known) / len(known)
 
 
 def test_distributions_hold_every_value_once(run: ScoredRun, tables: Tables) -> None:

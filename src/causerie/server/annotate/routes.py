@@ -56,6 +56,7 @@ def work_router(desk: Desk) -> APIRouter:
                 "name": person.name if person else asks.name,
                 "leads": asks.may(frozenset({"lead"})),
                 "project": project.name,
+                "fingerprint": desk.store.fingerprint(asks.project),
                 "task": project.task.to_json(),
                 "guideline": guideline_of(project),
                 "work": work,

@@ -25,6 +25,9 @@ from causerie.scoring.store import Item
 
 WINDOW = 0.005
 """Seconds that the first request of a batch waits for others."""
+PAUSE, LONGEST_PAUSE = 0.03, 0.1
+"""The share of the last pass that those who were answered have to ask again, and the most of it in
+seconds: without it they would fall apart into passes of few and of many in turn."""
 PASS_SECONDS = 2.0
 """How long one pass over the networks should take: items are added or left out until it does."""
 SMALLEST_PASS, FIRST_PASS, LARGEST_PASS = 16, 32, 512
@@ -100,6 +103,8 @@ class Batcher:
         self._closing = False
         self._sizes: dict[Kind, float] = {}
         self._seconds_per_item = 0.05
+        self._rested = 0.0
+        """When whoever was answered has had time to ask again."""
         self._thread = Thread(target=self._run, name="scoring", daemon=True)
 
     @property
@@ -163,7 +168,10 @@ class Batcher:
                     continue
                 kind = self._works[0].kind
                 size = int(self._sizes.get(kind, FIRST_PASS))
-                late = self._works[0].since + self._window - time.monotonic()
+                start = self._works[0].since + self._window
+                if not self._works[0].patient:
+                    start = max(start, self._rested)
+                late = start - time.monotonic()
                 if late <= 0 or self._closing or self._waiting() >= size:
                     return kind, self._share(kind, size)
                 self._changed.wait(late)
@@ -204,6 +212,7 @@ class Batcher:
             return
         seconds = sum(batch.seconds.values())  # without the loading of networks
         self._learn(kind, len(items), seconds)
+        self._rested = time.monotonic() + min(LONGEST_PAUSE, PAUSE * seconds)
         self._told(len(items), seconds)
         place = 0
         for work, taken in pieces:

@@ -158,6 +158,7 @@ class ColumnAbout(BaseModel):
     unit: str
     sentinel: bool
     calibrated: bool = Field(description="Whether it has percentiles among human responses.")
+    limit: float | None = Field(description="Above which a probability counts as found.")
 
 
 class MetricAbout(BaseModel):

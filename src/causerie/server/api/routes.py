@@ -110,6 +110,7 @@ def _columns(plan: Plan, alias: str) -> list[models.ColumnAbout]:
             unit=column.unit,
             sentinel=column.sentinel,
             calibrated=column.calibrated,
+            limit=column.limit,
         )
         for name, column in plan.columns_of(alias).items()
     ]

@@ -44,6 +44,7 @@ def described(run: ScoredRun) -> dict[str, Any]:
                 "percentiles": scores.percentile is not None,
                 "drawing": scores.drawing,
                 "fault": shown(findings.fault_name(scores.name)) if scores.is_fault else None,
+                "limit": scores.limit if scores.is_fault else None,
             }
             for scores in run.scores.values()
         ],

@@ -22,8 +22,6 @@ CELLS = 2048
 LONGEST = 40
 """Turns along a conversation that are shown one by one."""
 STEPS = 7
-FAULT_FROM = 0.5
-"""A reply has a fault if the column says so with at least this much."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,9 @@ def systems(tables: Tables, run: ScoredRun) -> list[System]:
     for i, scores in enumerate(run.scores.values()):
         counted, needed = tables.counted(run, scores)
         shift = profile.means[scores.name] or 0.0
-        values |= {**needed, f"shift{i}": shift}
+        values |= {**needed, f"shift{i}": shift, f"limit{i}": scores.limit}
         per_dialogue.append(f"count({counted}) AS n{i}, sum({counted} - $shift{i}) AS s{i}, ")
-        per_dialogue.append(f"count(m{i}) AS k{i}, count_if(m{i} >= {FAULT_FROM}) AS f{i}, ")
+        per_dialogue.append(f"count(m{i}) AS k{i}, count_if(m{i} > $limit{i}) AS f{i}, ")
         sums.append(
             f", count_if(n{i} > 0), sum(n{i}), sum(s{i}), sum(s{i} * s{i}), sum(s{i} * n{i}), "
             f"sum(n{i} * n{i}), sum(k{i}), sum(f{i})"

@@ -96,35 +96,40 @@ Wanted = Annotated[Filter, Depends(wanted_of)]
 
 def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
     """What the pages of the explorer ask for; threads answer, DuckDB does the work."""
-    router = APIRouter(tags=["explorer"], include_in_schema=False)
+    router = APIRouter(tags=["explorer"])
 
-    @router.get("/explorer/static/drawings.js")
+    @router.get("/explorer/static/drawings.js", include_in_schema=False)
     def drawings() -> Response:
         """The drawings of written pages."""
         return Response(part("causerie.render", "drawings.js"), media_type="text/javascript")
 
     @router.get(f"{API}/runs")
     def runs(metric: Name = None) -> dict[str, Any]:
+        """All runs, the latest first, with what one column has in each."""
         return answers.history(tables, library, metric)
 
     @router.get(f"{API}/overview")
     def overall(run: Name = None, metric: Name = None) -> dict[str, Any]:
+        """The first screen: sentences, figures of every system, one column in detail."""
         chosen = library.run(run)
         return answers.overall(tables, chosen, chosen.column(metric))
 
     @router.get(f"{API}/choices")
     def choices(run: Name = None, metric: Name = None) -> dict[str, Any]:
+        """What a filter can choose among."""
         chosen = library.run(run)
         return answers.choices(tables, chosen, chosen.column(metric), marks)
 
     @router.get(f"{API}/replies")
     def replies(wanted: Wanted, run: Name = None, page: PageNumber = 0) -> dict[str, Any]:
+        """A page of the replies that a filter finds."""
         return answers.listed(tables, library.run(run), wanted, page, marks)
 
     @router.get(f"{API}/conversation")
     def conversation(
         dialogue: Annotated[str, _NAME], run: Name = None, file: Name = None, system: Name = None
     ) -> dict[str, Any]:
+        """A conversation with all scores of its turns."""
         return answers.talk(tables, library.run(run), dialogue, file, system, marks)
 
     @router.get(f"{API}/compare")
@@ -137,6 +142,7 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
         order: Literal["most", "down", "up"] = "most",
         page: PageNumber = 0,
     ) -> dict[str, Any]:
+        """Two runs, or two systems, and the replies that changed most."""
         first, second = Side(library.run(a), system_a), Side(library.run(b), system_b)
         scores = first.run.column(metric)
         return answers.versus(tables, first, second, scores, order, page)
@@ -149,15 +155,21 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
 
     @router.put(f"{API}/marks")
     def mark(given: Marked) -> dict[str, Any]:
+        """Keep tags and a comment of a turn; without both, forget them."""
         run = library.run(given.run)
         key = (given.dialogue, given.system, given.turn)
         kept = marks.set(run.name, key, Mark(tuple(given.tags), given.comment))
         return {"tags": kept.tags, "comment": kept.comment}
 
-    @router.get(f"{API}/export")
+    @router.get(
+        f"{API}/export",
+        response_class=Response,
+        responses={200: {"description": "JSON lines.", "content": {"application/jsonl": {}}}},
+    )
     def exported(
         wanted: Wanted, run: Name = None, what: export.What = "replies"
     ) -> StreamingResponse:
+        """What a filter finds as JSON lines."""
         chosen = library.run(run)
         export.check(chosen)
         marked = marks.keys(chosen.name, wanted.tag) if wanted.tag is not None else ()

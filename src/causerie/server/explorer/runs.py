@@ -32,6 +32,8 @@ SUFFIXES = (".parquet", ".jsonl", ".csv", ".tsv", ".jsonl.gz", ".csv.gz", ".tsv.
 PREFERRED = ("quality", "quality.rating", "density")
 """Which column a person sees first."""
 FAULTS = "faults."
+FAULT_ABOVE = 0.5
+"""A reply has a fault if the column says more than this, unless the column has its own limit."""
 RESCAN = 2.0
 """Seconds for which what was found on disk is taken to be there still."""
 
@@ -53,6 +55,11 @@ class Scores:
     def is_fault(self) -> bool:
         """Whether it says how much of a fault a reply has, from 0 to 1."""
         return self.name.startswith(FAULTS) or f".{FAULTS}" in self.name
+
+    @property
+    def limit(self) -> float:
+        """Above which a reply has the fault."""
+        return FAULT_ABOVE if self.about.limit is None else self.about.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +276,7 @@ def _told(told: object) -> tuple[Column, str | None] | None:
             sentinel=bool(told["sentinel"]),
             calibrated=bool(told["calibrated"]),
             unit=str(told["unit"]),
+            limit=None if told.get("limit") is None else float(told["limit"]),
         )
     except (KeyError, TypeError, ValueError):
         return None

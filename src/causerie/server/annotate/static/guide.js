@@ -22,7 +22,7 @@ export function guide(guideline, kind) {
     make("summary", {}, "Guideline"),
     ...guideline.text.map((part) => make("p", { class: "said" }, part)),
     ...guideline.examples.map(example),
-    make("h3", {}, "Keys"),
+    make("h2", {}, "Keys"),
     make("dl", { class: "keys" }, ...list));
 }
 

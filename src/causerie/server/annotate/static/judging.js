@@ -28,7 +28,7 @@ export class Judging {
   pair() {
     const cards = this.view.responses.map((text, number) =>
       make("section", { class: "card", "aria-label": `Response ${"AB"[number]}` },
-        make("h3", {}, `Response ${"AB"[number]}`), make("p", { class: "text", dir: "auto" }, text)));
+        make("h2", {}, `Response ${"AB"[number]}`), make("p", { class: "text", dir: "auto" }, text)));
     return [make("h1", {}, "Which response is better?"), conversation(this.view.turns, [], []),
       make("div", { class: "columns" }, ...cards), this.fields(null)];
   }

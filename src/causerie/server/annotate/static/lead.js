@@ -1,5 +1,6 @@
 // The lead's page: how far everybody is, who agrees with whom, and what to do next.
 import { at, figure, get, make, named, send, shape, tell } from "/static/dom.js";
+import { learning } from "./curve.js";
 
 const API = "/annotate/api/lead";
 const ROUNDS = { dry: "practice", first: "first round", review: "review", adjudication: "decisions" };
@@ -71,12 +72,12 @@ function people(project) {
       ? `${one.rounds[round].finished} of ${one.rounds[round].assigned}` : "–"),
     one.seconds === null ? "–" : `${Math.round(one.seconds)} s`,
     value(one.gold), value(one.others), sparkline(one.curve),
-    make("span", { class: "fields" },
+    make("span", { class: "acts" },
       make("button", { type: "button", on: { click: () => renew(one.name) } }, "New link"),
       one.active ? make("button", { type: "button", on: { click: () => revoke(one.name) } }, "End link") : null),
   ]);
   return table(["name", ...rounds.map((round) => ROUNDS[round]), "time per item", "right in practice",
-    "agrees with others", "over time", ""], rows);
+    "agrees with others", "over time", "link"], rows, "of-people", "Table of people");
 }
 
 const renew = (name) => does(async () => link(name, await send("POST", `${API}/people`, { name })));
@@ -96,27 +97,27 @@ function agreement({ items: shared, measures, between }) {
     make("span", {}, named(one.first), " and ", named(one.second)), one.items,
     ...Object.values(one.measures).map(value)]);
   return [make("p", { class: "quiet" }, `On ${shared} items that several annotators have finished.`),
-    table(["", ...names], rows, "measures"),
-    between.length ? table(["annotators", "items", ...Object.keys(between[0].measures)], pairs) : null,
+    table(["of", ...names], rows, "measures", "Agreement of all"),
+    between.length ? table(["annotators", "items", ...Object.keys(between[0].measures)], pairs, "between", "Agreement of two") : null,
   ].filter(Boolean);
 }
 
 function items({ disagreements, task }) {
   if (!disagreements.length) return make("p", { class: "quiet" }, "None so far.");
-  return table(["item", "they differ by", "", ""], disagreements.map((one) => [
+  return table(["item", "they differ by", "state", "read"], disagreements.map((one) => [
     make("span", { class: "text" }, named(one.name)), figure(one.disagreement),
     make("span", { class: "tag" }, one.settled ? "decided" : task.labels.length ? "open" : "counted as it is"),
-    make("a", { href: `/annotate/item?item=${one.item}` }, "Side by side")]));
+    make("a", { href: `/annotate/item?item=${one.item}` }, "Side by side")]), "differing", "Table of items");
 }
 
 function value(one) {
   if (one.value === null) return make("span", { class: "quiet", title: one.reason ?? "" }, "–");
   const interval = one.low === null ? "" : ` [${one.low.toFixed(2)}, ${one.high.toFixed(2)}]`;
-  return make("span", { title: `on ${one.n}` }, one.value.toFixed(2) + interval);
+  return make("span", { title: one.n === undefined ? null : `on ${one.n}` }, one.value.toFixed(2) + interval);
 }
 
-function table(headings, rows, id) {
-  return make("div", { class: "scroll", id }, make("table", {},
+function table(headings, rows, id, name) {
+  return make("div", { class: "scroll", id, role: "region", "aria-label": name, tabindex: 0 }, make("table", {},
     make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
 }
@@ -132,8 +133,11 @@ function sparkline(values) {
 function curve(points) {
   at("learning").hidden = !points.length;
   if (!points.length) return;
-  at("curve").replaceChildren(table(["annotated exchanges", "validation AUC"],
-    points.map((one) => [one.annotations, figure(one.auc)])));
+  const rows = points.map((one) => [
+    one.annotations.toLocaleString("en"), value({ value: one.auc, low: one.low, high: one.high })]);
+  const { picture, said } = learning(points);
+  at("curve").replaceChildren(...(picture ? [make("p", {}, said), make("div", { class: "card" }, picture)] : []),
+    table(["annotated exchanges", "validation AUC"], rows, "points", "Table of the learning curve"));
 }
 
 try {

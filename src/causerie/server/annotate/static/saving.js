@@ -6,8 +6,8 @@ const SLOWEST = 30000;
 const MOST = 100;
 
 export class Queue {
-  constructor(person, { changed, kept, refused }) {
-    this.prefix = `causerie-annotate-${person}-`;
+  constructor(whose, { changed, kept, refused }) {
+    this.prefix = `causerie-annotate-${whose}-`;
     Object.assign(this, { changed, kept, refused });
     this.busy = false;
     this.wait = 500;

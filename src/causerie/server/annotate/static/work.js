@@ -13,7 +13,8 @@ const ROUNDS = {
 const me = await get("/annotate/api/me");
 const isMarked = me.task.labels.length > 0;
 const desk = isMarked ? new Marking(me.task, act) : new Judging(me.task, act);
-const queue = new Queue(me.id, { changed: saved, kept, refused });
+// Another server may stand at the same address another day, and number its people alike.
+const queue = new Queue(`${me.fingerprint}-${me.id}`, { changed: saved, kept, refused });
 let view = null;
 let place = 0;
 

@@ -19,10 +19,13 @@ function explained(value, drawing) {
 
 function details(turn, run) {
   const list = make("dl");
-  for (const { name, label } of run.columns) {
+  for (const { name, label, limit } of run.columns) {
     const reason = turn.reasons[name];
     const percentile = turn.percentiles[name];
-    const beside = percentile === null ? "" : ` (better than ${Math.round(percentile)}% of human replies)`;
+    const beside = [
+      percentile === null ? "" : ` (better than ${Math.round(percentile)}% of human replies)`,
+      limit !== null && turn.scores[name] > limit ? " (found)" : "",
+    ].join("");
     list.append(make("dt", {}, named(label)), make("dd", {}, reason ? `unscored (${reason})` : figure(turn.scores[name]) + beside));
   }
   const drawings = new Map(run.columns.map(({ name, drawing }) => [name, drawing]));

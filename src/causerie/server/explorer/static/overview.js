@@ -35,7 +35,7 @@ function showFaults(told) {
   const heads = told.systems.map(({ label }) => make("th", { scope: "col" }, named(label)));
   const rows = faults.map((fault) => make("tr", {}, make("th", { scope: "row" }, fault.fault), ...told.systems.map((system) => {
     const part = system.faults[fault.name];
-    const href = link("replies", { run: told.run.name, system: system.name ?? "", metric: fault.name, least: 0.5, order: "highest" });
+    const href = link("replies", { run: told.run.name, system: system.name ?? "", metric: fault.name, least: fault.limit, order: "highest" });
     return make("td", { class: "number" }, make("a", { href, class: "heat", "data-heat": part ? Math.ceil((5 * part) / most) : 0 }, share(part)));
   })));
   at("faults").replaceChildren(make(
