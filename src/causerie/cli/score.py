@@ -167,8 +167,7 @@ def score(
             raise CauserieError(f"{unused[0]} has no effect with --runner ray: leave it out")
         if out is None or out == "-":
             raise CauserieError("--runner ray writes a folder of parts: name it with --out")
-        choices = {"report": report, "strict": strict, "force": force}
-        run = ClusterRun(layout, source, out, cluster, **choices)
+        run = ClusterRun(layout, source, out, cluster, report=report, strict=strict, force=force)
     with ExitStack() as stack:
         if scores:
             scorer.store = stack.enter_context(ScoreStore(scores))

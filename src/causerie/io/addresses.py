@@ -10,10 +10,13 @@ import glob
 import io
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from urllib.parse import quote
 
 from causerie.errors import CauserieError
 from causerie.io.atomic import atomic_write
@@ -28,20 +31,21 @@ def is_address(path: str) -> bool:
     return _ADDRESS.match(path) is not None
 
 
-def expand(pattern: str) -> list[str]:
-    """The files that a pattern stands for, in order; a path without `*` stands for itself.
+def expand(pattern: str) -> list[tuple[str, int]]:
+    """The files that a pattern stands for, in order, and their bytes; a name stands for itself.
 
-    On this machine `?`, `[...]` and `**` have their usual meaning, too, unless a file is called
-    exactly that.
+    `*` is within a name, `**/` any folders; on this machine `?` and `[...]` have their usual
+    meaning, too, unless a file is called exactly that.
     """
     if is_address(pattern):
-        found = _matches(pattern) if "*" in pattern else [pattern]
-    elif os.path.lexists(pattern) or not glob.has_magic(pattern):
-        found = [pattern]
+        found = _matches(pattern)
     else:
-        found = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+        exact = os.path.lexists(pattern) or not glob.has_magic(pattern)
+        names = [pattern] if exact else glob.glob(pattern, recursive=True)
+        files = sorted(name for name in names if os.path.isfile(name) or exact)
+        found = [(name, os.path.getsize(name) if os.path.isfile(name) else 0) for name in files]
     if not found:
-        raise CauserieError(f"no file is called {pattern}: check the pattern")
+        raise CauserieError(f"no file is called {pattern}: check its name")
     return found
 
 
@@ -53,15 +57,6 @@ def open_file(path: str) -> io.BufferedReader:
     return io.BufferedReader(cast("io.RawIOBase", system.open_input_file(place)))
 
 
-def size_of(path: str) -> int | None:
-    """Bytes of a file; None where there is none, or nobody can tell."""
-    if not is_address(path):
-        return os.path.getsize(path) if os.path.isfile(path) else None
-    system, place = _system(path)
-    size: int | None = system.get_file_info(place).size
-    return size
-
-
 @dataclass(frozen=True)
 class Folder:
     """A folder of files that appear whole or not at all."""
@@ -70,20 +65,20 @@ class Folder:
 
     def names(self) -> list[str]:
         """The files in it, in order; none if it does not exist."""
-        from pyarrow.fs import FileSelector, FileType
+        from pyarrow.fs import FileSelector
 
         if not is_address(self.path):
             here = Path(self.path)
             return sorted(one.name for one in here.iterdir()) if here.is_dir() else []
-        system, place = _system(self.path)
-        found = system.get_file_info(FileSelector(place, allow_not_found=True))
-        return sorted(one.base_name for one in found if one.type == FileType.File)
+        with _reached(self.path) as (system, place):
+            found = system.get_file_info(FileSelector(place, allow_not_found=True))
+        return sorted(one.base_name for one in found if one.is_file)
 
     def has(self, name: str) -> bool:
         if not is_address(self.path):
             return (Path(self.path) / name).is_file()
-        system, place = _system(self.path)
-        return bool(system.get_file_info(f"{place}/{name}").is_file)
+        with _reached(self.path) as (system, place):
+            return bool(system.get_file_info(f"{place}/{name}").is_file)
 
     def open(self, name: str) -> BinaryIO:
         return open_file(self.of(name))
@@ -98,24 +93,35 @@ class Folder:
             with atomic_write(Path(self.path) / name) as file:
                 file.write(data)
             return
-        system, place = _system(self.path)
-        system.create_dir(place, recursive=True)
-        if system.type_name not in _STORES:
-            with system.open_output_stream(f"{place}/.{name}.tmp") as stream:
-                stream.write(data)
-            system.move(f"{place}/.{name}.tmp", f"{place}/{name}")
-            return
-        # An object appears when it is closed, which must not happen to half of one.
-        stream = system.open_output_stream(f"{place}/{name}")
-        stream.write(data)
-        stream.close()
+        with _reached(self.path) as (system, place):
+            system.create_dir(place, recursive=True)
+            hidden = name if system.type_name in _STORES else f".{name}.tmp"
+            # Closed only if all is well: it is then that an object appears.
+            stream = system.open_output_stream(f"{place}/{hidden}")
+            stream.write(data)
+            stream.close()
+            if hidden != name:
+                system.move(f"{place}/{hidden}", f"{place}/{name}")
 
     def remove(self, name: str) -> None:
         if not is_address(self.path):
             (Path(self.path) / name).unlink(missing_ok=True)
             return
-        system, place = _system(self.path)
-        system.delete_file(f"{place}/{name}")
+        with _reached(self.path) as (system, place):
+            system.delete_file(f"{place}/{name}")
+
+
+@contextmanager
+def _reached(address: str) -> Iterator[tuple[Any, str]]:
+    """The file system of an address, and the place there; what fails is told in a sentence."""
+    try:
+        system, place = _system(address)
+        yield system, place.rstrip("/")
+    except OSError as error:
+        why = str(error).partition("\n")[0][:300]
+        raise CauserieError(
+            f"{address} cannot be used ({why}): check it, and your rights"
+        ) from error
 
 
 def _parts(address: str) -> tuple[str, str]:
@@ -124,19 +130,23 @@ def _parts(address: str) -> tuple[str, str]:
     return address, mark + query
 
 
-def _matches(pattern: str) -> list[str]:
-    """The addresses of the files that a pattern stands for; `*` is within a name, `**` across."""
-    from pyarrow.fs import FileSelector, FileType
+def _matches(pattern: str) -> list[tuple[str, int]]:
+    """The addresses of the files that a pattern stands for, and their bytes."""
+    from pyarrow.fs import FileSelector
 
     address, query = _parts(pattern)
+    if "*" not in address:
+        with _reached(pattern) as (system, place):
+            one = system.get_file_info(place)
+        return [(pattern, one.size)] if one.is_file else []
     base = address[: address.index("*")].rpartition("/")[0]
-    system, place = _system(base + query)
-    found = system.get_file_info(FileSelector(place, allow_not_found=True, recursive=True))
     pieces = re.split(r"(\*\*/|\*\*|\*)", address[len(base) + 1 :])
     wanted = re.compile("".join(_MEANT.get(piece, re.escape(piece)) for piece in pieces))
-    under = len(place.rstrip("/")) + 1
-    names = (one.path[under:] for one in found if one.type == FileType.File)
-    return sorted(f"{base}/{name}{query}" for name in names if wanted.fullmatch(name))
+    with _reached(base + query) as (system, place):
+        found = system.get_file_info(FileSelector(place, allow_not_found=True, recursive=True))
+    under = len(place) + 1
+    files = ((one.path[under:], one.size) for one in found if one.is_file)
+    return sorted((f"{base}/{name}{query}", size) for name, size in files if wanted.fullmatch(name))
 
 
 @lru_cache(maxsize=64)
@@ -145,8 +155,13 @@ def _system(address: str) -> tuple[Any, str]:
     import pyarrow
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
+    plain, query = _parts(address)
+    scheme, _, rest = plain.partition("://")
+    host, slash, path = rest.partition("/")
     try:
-        return cast("tuple[Any, str]", FileSystem.from_uri(address))
+        # Names are written as they are, with spaces and all, not as in a URI.
+        uri = f"{scheme}://{host}{slash}{quote(path)}{query}"
+        return cast("tuple[Any, str]", FileSystem.from_uri(uri))
     except pyarrow.ArrowInvalid as error:
         if "Unrecognized filesystem" not in str(error):
             raise CauserieError(f"{address} is no address ({error}): check it") from error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from causerie.errors import CauserieError
 from causerie.io import Folder, Record, check_inputs, read
-from causerie.io.addresses import expand, is_address, size_of
+from causerie.io.addresses import expand, is_address
 from causerie.io.tables import is_table
 from causerie.progress import Progress, Watch, ignore
 from causerie.scoring.files import Inputs
@@ -242,13 +242,10 @@ class ClusterRun:
             raise CauserieError("--limit has no effect with --runner ray: leave it out")
         if "-" in inputs.paths:
             raise CauserieError("--runner ray reads files, not standard input: name them")
-        paths = tuple(dict.fromkeys(p for pattern in inputs.paths for p in expand(pattern)))
-        local = [path for path in paths if not is_address(path)]
+        found = [one for pattern in inputs.paths for one in expand(pattern)]
+        local = [path for path, _ in found if not is_address(path)]
         check_inputs(local, inputs.format, inputs.columns)
-        sizes = [size_of(path) for path in paths]
-        if missing := [path for path, size in zip(paths, sizes, strict=True) if size is None]:
-            raise CauserieError(f"{missing[0]} does not exist: check its name")
-        size = sum(filter(None, sizes))
+        paths, size = tuple(path for path, _ in found), sum(size for _, size in found)
         return _Files(paths, inputs.format, None, inputs.columns, size, os.getcwd())
 
 
@@ -330,7 +327,7 @@ def _datasource(source: Source) -> Any:
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    class Chunks(Datasource):
+    class Chunks(Datasource):  # type: ignore[misc]  # it has no types
         def estimate_inmemory_data_size(self) -> int | None:
             return None
 
