@@ -82,7 +82,7 @@ class Cluster:
                     logging_level=logging.ERROR,
                     log_to_driver=False,
                 )
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except Exception as error:  # of any kind
             where = self.address or "this machine"
             raise CauserieError(f"there is no Ray at {where} ({_line(error)}): check it") from error
         try:
@@ -350,7 +350,9 @@ def _quiet() -> Iterator[None]:
 
     logger = logging.getLogger("ray.data")
     level, before = logger.level, DataContext.get_current()
-    chosen = before.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about settings that nobody has chosen
+        chosen = before.copy()
     chosen.enable_progress_bars = False
     chosen.target_max_block_size = chosen.target_min_block_size = 1
     DataContext._set_current(chosen)
