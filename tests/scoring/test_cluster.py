@@ -57,15 +57,19 @@ def ray_processes() -> set[int]:
     return found
 
 
+def wait_until_gone() -> None:
+    end = time.monotonic() + PATIENCE
+    while left := ray_processes():
+        assert time.monotonic() < end, f"Ray left {left}"
+        time.sleep(0.5)
+
+
 @pytest.fixture(autouse=True)
 def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("CAUSERIE_TEST_RAY", str(os.getpid()))
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or Ray writes one to the home folder
     yield
-    end = time.monotonic() + PATIENCE
-    while left := ray_processes():
-        assert time.monotonic() < end, f"Ray left {left}"
-        time.sleep(0.5)
+    wait_until_gone()
 
 
 def test_every_format_is_read_as_in_a_plain_run(tmp_path: Path) -> None:
@@ -176,6 +180,7 @@ def test_killed_workers_and_a_killed_driver(tmp_path: Path) -> None:
         wait_for(12)
         assert len({pid for pid, _ in scored()}) > 1
         os.kill(driver.pid, signal.SIGKILL)
+    wait_until_gone()  # workers may still finish what they are at
     before = scored()
     parts = list(out.glob("part-*"))
     assert 6 < len(parts) < 30
