@@ -72,6 +72,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     wait_until_gone()
 
 
+@pytest.mark.slow
 def test_every_format_is_read_as_in_a_plain_run(tmp_path: Path) -> None:
     """Bad records and all, through the command line, by pattern and by address."""
     logs = tmp_path / "logs"
@@ -108,6 +109,7 @@ def test_every_format_is_read_as_in_a_plain_run(tmp_path: Path) -> None:
     assert "finished run already" in again.stderr
 
 
+@pytest.mark.slow
 def test_evaluate_gives_the_same_result(tmp_path: Path) -> None:
     import ray
 
@@ -151,6 +153,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_killed_workers_and_a_killed_driver(tmp_path: Path) -> None:
     data, log, out = tmp_path / "in.jsonl", tmp_path / "log", tmp_path / "out"
     data.write_text("".join(json.dumps(one) + "\n" for one in fields(6000, "k")))
