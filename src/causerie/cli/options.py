@@ -208,6 +208,61 @@ def judge_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options(command, "judge", _JUDGE_OPTIONS, given)
 
 
+_CLUSTER = "Cluster"
+_CLUSTER_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "runner": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                metavar="ray",
+                help="Let many workers score (extra causerie[ray]); --out is a folder of Parquet "
+                "parts, inputs and --out may be addresses such as s3://bucket/logs/*.jsonl.",
+                rich_help_panel=_CLUSTER,
+            ),
+        ],
+        None,
+    ),
+    "address": (
+        Annotated[
+            Optional[str],  # noqa: UP045
+            typer.Option(
+                help="Of a Ray cluster, as in auto or HOST:6379 [default: this machine].",
+                rich_help_panel=_CLUSTER,
+            ),
+        ],
+        None,
+    ),
+    "num_workers": (
+        Annotated[
+            Optional[int],  # noqa: UP045
+            typer.Option(
+                min=1,
+                help="How many, each of --threads threads [default: one per processor; threads 1].",
+                rich_help_panel=_CLUSTER,
+            ),
+        ],
+        None,
+    ),
+}
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a cluster; it is called with one, or None, as `cluster`."""
+
+    def made(runner: str | None, address: str | None, num_workers: int | None) -> Any:
+        if runner is None:
+            if address is not None or num_workers is not None:
+                raise CauserieError("--address and --num-workers have no effect without --runner")
+            return None
+        if runner != "ray":
+            raise CauserieError(f"unknown runner {runner!r}: use ray")
+        from causerie.scoring.cluster import Cluster
+
+        return Cluster(address, num_workers)
+
+    return with_options(command, "cluster", _CLUSTER_OPTIONS, made)
+
+
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all options of the engines; it is called with them as `settings`."""
     return engine_options_but()(command)

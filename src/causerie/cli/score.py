@@ -26,6 +26,8 @@ _EXAMPLES = """
 
     causerie score logs.jsonl --server http://127.0.0.1:8765 --out scores.csv
 
+    causerie score 's3://bucket/logs/*.parquet' --runner ray --address auto --out s3://bucket/scores
+
     zcat chats.jsonl.gz | causerie score - --metrics cosine --out -
 
 Exit status: 0 every record was read and every metric scored something (single rows may be
@@ -37,6 +39,7 @@ failed (no room, no permission, a locked file, closed output).
 
 @options.engine_options
 @options.judge_options
+@options.cluster_options
 def score(
     inputs: Annotated[
         list[str],
@@ -118,12 +121,14 @@ def score(
     *,
     judge: Any,
     settings: Any,
+    cluster: Any,
 ) -> None:
     from contextlib import ExitStack
 
     from causerie.cli.console import Display, say, show_row, show_summary
     from causerie.io import parse_columns
     from causerie.scoring import Inputs, Layout, Run, Scorer, ScoreStore
+    from causerie.scoring.cluster import ClusterRun
     from causerie.scoring.gates import conclude, parse_condition, write_junit
     from causerie.scoring.tracking import check_tracker, track
     from causerie.server.remote import remote_scorer
@@ -154,12 +159,19 @@ def score(
         tuple(inputs), input_format, limit, parse_columns(columns) if columns is not None else {}
     )
     file = Path(out) if out not in (None, "-") else None
+    run: Run | ClusterRun
+    if cluster is None:
+        run = Run(scorer, source, layout, out=file, report=report, strict=strict, force=force)
+    else:
+        if unused := [o for o, given in (("--scores", scores), ("--server", server)) if given]:
+            raise CauserieError(f"{unused[0]} has no effect with --runner ray: leave it out")
+        if out is None or out == "-":
+            raise CauserieError("--runner ray writes a folder of parts: name it with --out")
+        run = ClusterRun(layout, source, out, cluster, report=report, strict=strict, force=force)
     with ExitStack() as stack:
         if scores:
             scorer.store = stack.enter_context(ScoreStore(scores))
-        run = stack.enter_context(
-            Run(scorer, source, layout, out=file, report=report, strict=strict, force=force)
-        )
+        stack.enter_context(run)
         try:
             with Display() as display:
                 summary = run.execute(display)
@@ -174,7 +186,7 @@ def score(
             write_junit(junit, f"causerie score {source.title}", verdicts)
         if not summary.items:
             raise CauserieError(summary.nothing_scored(speaker))
-        if out == "-":
+        if out == "-" and isinstance(run, Run):
             for row in run.rows():
                 show_row(row)
         written = run.write()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from causerie.io.addresses import Folder
 from causerie.io.annotations import Annotation, Labelled
 from causerie.io.atomic import atomic_write, write_whole
 from causerie.io.readers import INPUT_FORMATS
@@ -23,11 +24,12 @@ from causerie.io.reading import (
 from causerie.io.records import to_fields
 from causerie.io.rows import parse_columns
 from causerie.io.sources import Rejected
-from causerie.io.tables import arrow_table, check_table_path, read_table, write_table
+from causerie.io.tables import arrow_table, check_table_path, parquet_bytes, read_table, write_table
 
 __all__ = [
     "INPUT_FORMATS",
     "Annotation",
+    "Folder",
     "Labelled",
     "Record",
     "Rejected",
@@ -36,6 +38,7 @@ __all__ = [
     "atomic_write",
     "check_inputs",
     "check_table_path",
+    "parquet_bytes",
     "parse_columns",
     "read",
     "read_annotations",

@@ -11,6 +11,7 @@ from typing import BinaryIO, TypeAlias, TypeVar
 
 from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.errors import CauserieError, RecordError
+from causerie.io.addresses import is_address
 from causerie.io.annotations import Annotation, Labelled, to_annotation, to_labelled
 from causerie.io.jsontext import decode, parse
 from causerie.io.readers import HEAD, INPUT_FORMATS, detect, read_fields
@@ -195,7 +196,7 @@ def _several(data: Iterable[object], columns: Columns) -> Iterator[Record]:
     if isinstance(first, str):
         texts = list(items)
         names = [item for item in texts if isinstance(item, (str, Path))]
-        if len(names) == len(texts) and _are_files(names):
+        if len(names) == len(texts) and are_files(names):
             for name in names:
                 yield from _file(name, columns)
         else:
@@ -233,7 +234,7 @@ def _is_message(item: object) -> bool:
     return hasattr(item, "role") and hasattr(item, "model_dump")  # of OpenAI's own client
 
 
-def _are_files(names: Sequence[str | Path]) -> bool:
+def are_files(names: Sequence[str | Path]) -> bool:
     """Whether these are names of files rather than what was said; a missing one is an error."""
     like_files = all(_FILE_NAME.fullmatch(str(name)) for name in names)
     return like_files or any(_is_file(name) for name in names)
@@ -259,6 +260,8 @@ def _cannot(data: object) -> CauserieError:
 
 
 def _check_file(path: str) -> None:
+    if is_address(path):
+        raise CauserieError(f"{path} is no file of this machine: `--runner ray` reads addresses")
     try:
         found = Path(path)
         if found.is_dir():

@@ -11,10 +11,10 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol, TypeAlias, cast
 
 from causerie.errors import CauserieError, RecordError
+from causerie.io.addresses import open_file
 
 Raw: TypeAlias = tuple[int, "Mapping[str, object] | RecordError"]
 """What every format is reduced to: the line and the fields of a record."""
@@ -156,7 +156,7 @@ def open_source(path: str) -> Iterator[Source]:
     """Open a file, or standard input for "-"."""
     with ExitStack() as stack:
         try:
-            raw = file = None if path == "-" else stack.enter_context(Path(path).open("rb"))
+            raw = file = None if path == "-" else stack.enter_context(open_file(path))
             stream = _Peekable(file or cast("io.BufferedReader", sys.stdin.buffer))
             if stream.peek(2) == _GZIP:
                 file = None

@@ -103,7 +103,7 @@ def read_table(path: Path, types: Mapping[str, type] | None = None) -> Iterator[
         ) from error
 
 
-def read_about(path: Path) -> dict[str, Any]:
+def read_about(path: Path | BinaryIO) -> dict[str, Any]:
     """What a Parquet file says about its table; nothing where it says nothing."""
     import pyarrow.parquet as pq
 
@@ -111,9 +111,24 @@ def read_about(path: Path) -> dict[str, Any]:
     return _row(found.decode())
 
 
+def parquet_bytes(
+    rows: Iterable[Mapping[str, object]], types: Mapping[str, type], about: Mapping[str, object]
+) -> bytes:
+    """What `write_table` would write as .parquet."""
+    file = io.BytesIO()
+    values = ([_value(row.get(name), kind) for name, kind in types.items()] for row in rows)
+    _write_parquet(values, types, file, about)
+    return file.getvalue()
+
+
 def check_table_path(path: Path) -> None:
     """Raise now what `write_table` would raise at the end of a long run."""
     _format(path)
+
+
+def is_table(name: str) -> bool:
+    """Whether a file of that name would be a table, by its suffix."""
+    return name.lower().removesuffix(".gz").endswith(_SUFFIXES)
 
 
 def _format(path: Path) -> tuple[str, bool]:

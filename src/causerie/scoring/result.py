@@ -146,6 +146,10 @@ def evaluate(
     settings: Settings | None = None,
     store: ScoreStore | None = None,
     engines: Engines | None = None,
+    runner: str | None = None,
+    out: str | Path | None = None,
+    address: str | None = None,
+    num_workers: int | None = None,
 ) -> Result:
     """Score conversations with several metrics at once.
 
@@ -160,12 +164,26 @@ def evaluate(
     system where it is known who that is, and otherwise everybody. Networks are chosen by
     `settings`, or shared with other calls through `engines`.
 
+    With `runner="ray"` many workers score (docs/scale.md): on this machine, or on the Ray cluster
+    at `address`; `data` may then be patterns and addresses, too, as in "s3://bucket/*.parquet".
+    Rows go to the folder `out`, or to a temporary one.
+
     >>> result = evaluate(["Any plans?", "We hike on Sunday."], metrics="length")
     >>> result["length"].to_pylist()
     [4.0]
     """
     plan = plan_of(metrics, options, settings, engines, level=level, speaker=speaker)
     layout = Layout(plan, percentiles, explain, text)
+    if runner is not None:
+        if store is not None or engines is not None:
+            raise CauserieError("store and engines have no effect with a runner: leave them out")
+        from causerie.scoring.cluster import Cluster
+        from causerie.scoring.distributed import Runner
+
+        where = Runner(runner, out, Cluster(address, num_workers))
+        return where.evaluate(data, layout, columns_of(columns))
+    if [out, address, num_workers] != [None] * 3:
+        raise CauserieError('out, address and num_workers need runner="ray"')
     summary = Summary.of(plan)
     batches = []
     scorer = Scorer(plan, store, engines=engines)

@@ -151,11 +151,18 @@ class Scorer:
         return list(exchanges_of(record, self.plan.speaker))
 
     def batches(
-        self, records: Iterable[Dialogue | Exchange], *, explain: bool = False
+        self,
+        records: Iterable[Dialogue | Exchange],
+        *,
+        explain: bool = False,
+        first: int = FIRST_BATCH,
     ) -> Iterator[Batch]:
-        """Score records as they come, whole records together, in order."""
+        """Score records as they come, whole records together, in order.
+
+        `first` is how many items the first batch has.
+        """
         pending: list[Item] = []
-        size, count, without = FIRST_BATCH, 0, 0
+        size, count, without = first, 0, 0
         turns = characters = 0
         for record in records:
             found = self.items_of(record)
