@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny
+from causerie import evaluate
 from causerie.engines import Engines, Settings, backends, onednn
 from causerie.engines.encoder import Encoder
 from causerie.engines.onednn import BLOCK, streams
@@ -247,3 +248,23 @@ def test_what_is_usable(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_that_do_not_fit(chosen: dict[str, str], told: str) -> None:
     with pytest.raises(CauserieError, match=told):
         Settings(**chosen)
+
+
+@pytest.mark.usefixtures("default_models")
+def test_scores_of_the_metrics_that_ship(backend: str) -> None:
+    dialogue = [text for text in tiny.CORPUS if text.isascii()]
+    metrics = "density,causalscore,grade,cosine,length"
+    torch_s, ours, float32 = (
+        evaluate(dialogue, metrics, speaker="all", settings=Settings(backend=name))
+        for name in ("torch", backend, "onednn")
+    )
+    for column, most in (("density", 0.05), ("grade", 0.05), ("causalscore", 1e-4)):
+        expected = np.array(torch_s[column].to_pylist()[1:])
+        apart = np.abs(np.array(ours[column].to_pylist()[1:]) - expected).max()
+        assert apart < most * expected.std(), column
+    assert ours["length"] == torch_s["length"]
+    assert ours["causalscore"] == float32["causalscore"]
+    parts = {part.partition("@")[0]: part for part in ours.signature.split()}
+    assert parts["density"].endswith(f"|{backend}")
+    assert parts["causalscore"].endswith("|onednn")
+    assert all(part.rpartition("|")[2] == "float32" for part in torch_s.signature.split()[1:4])
