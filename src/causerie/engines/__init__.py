@@ -218,11 +218,10 @@ class Engines:
         from causerie.engines.encoder import Encoder
         from causerie.engines.tuning import tuned
 
-        # What was tuned was a network of transformers, with all its weights.
-        tuned_there = tuning.kind != "frozen"
         name, store = self._backbone(artifact.backbone)
         settings = replace(self.settings, encoder=name)
-        encoder = Encoder.load(store, settings, trainable=tuned_there)
+        # An adapter is merged by the library that trained it; other weights take their places.
+        encoder = Encoder.load(store, settings, trainable=tuning.kind == "adapter")
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
         encoder.compute_with(backend)
