@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def blocks_of(page: Path) -> list[Block]:
     matches = list(_FENCE.finditer(text))
     shown = {
         after.start()
-        for before, after in zip(matches, matches[1:], strict=False)
+        for before, after in pairwise(matches)
         if before[2] in ("bash", "python")
         and after[2] == "text"
         and not text[before.end() : after.start()].strip()

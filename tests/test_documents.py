@@ -115,7 +115,7 @@ def test_blocks_run(
 
 
 def stand_in(arguments: list[str], model: Path) -> list[str]:
-    """Options by which a tiny language model is used instead of the default, which takes minutes."""
+    """Options that put a tiny language model in the place of the default, which takes minutes."""
     if arguments[0] != "score" or "--metrics" not in arguments:
         return []
     asked = set(re.split(r"[,:]", arguments[arguments.index("--metrics") + 1]))
