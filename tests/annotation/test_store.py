@@ -174,7 +174,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         Store.open(tmp_path / "none.db")
     wrong = tmp_path / "wrong.db"
     wrong.write_text("This is no database, and it is long enough to be looked at." * 50)
-    with pytest.raises(CauserieError, match="cannot be opened: file is not a database"):
+    with pytest.raises(CauserieError, match="is no project: name another file"):
         Store.open(wrong)
     with pytest.raises(CauserieError, match="postgresql://USER"):
         Store.open("mysql://there")
