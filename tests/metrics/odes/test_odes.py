@@ -164,6 +164,15 @@ def test_a_committee_is_the_mean_of_heads_that_learn_by_themselves(engines: Engi
     torch.testing.assert_close(3 * theirs, own)
 
 
+def test_the_weights_of_a_single_head_are_a_committee_of_one(engines: Engines) -> None:
+    config = OdesConfig(width=4, hidden=4)
+    head = SignalHead(engines.encoder.dimension, config)
+    committee = Committee(engines.encoder.dimension, config)
+    committee.load_state_dict(head.state_dict())
+    for name, weight in head.state_dict().items():
+        torch.testing.assert_close(committee.get_parameter(f"members.0.{name}"), weight)
+
+
 def test_probabilities_do_not_depend_on_the_batch(classifier: Classifier) -> None:
     some = [Utterance("stop", None), Utterance("you said that", "hi"), Utterance("stop", "hi")]
     together = classifier.probabilities(some)

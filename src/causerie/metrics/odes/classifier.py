@@ -114,6 +114,7 @@ class Committee(nn.Module):
         super().__init__()
         heads = (SignalHead(dimension, config) for _ in range(config.members))
         self.members = nn.ModuleList(heads)
+        self.register_load_state_dict_pre_hook(_of_one_head)
 
     def each(self, readings: Sequence[Reading]) -> Tensor:
         """Logits by member."""
@@ -122,6 +123,12 @@ class Committee(nn.Module):
 
     def forward(self, readings: Sequence[Reading]) -> Tensor:
         return self.each(readings).mean(0)
+
+
+def _of_one_head(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Artifacts of before there were committees hold the weights of a single head."""
+    for key in [key for key in state if not key.startswith(f"{prefix}members.")]:
+        state[f"{prefix}members.0.{key.removeprefix(prefix)}"] = state.pop(key)
 
 
 class Classifier:
