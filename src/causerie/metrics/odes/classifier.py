@@ -114,7 +114,7 @@ class Committee(nn.Module):
         super().__init__()
         heads = (SignalHead(dimension, config) for _ in range(config.members))
         self.members = nn.ModuleList(heads)
-        self.register_load_state_dict_pre_hook(_of_one_head)
+        self.register_load_state_dict_pre_hook(_of_one_head)  # type: ignore[no-untyped-call]
 
     def each(self, readings: Sequence[Reading]) -> Tensor:
         """Logits by member."""
