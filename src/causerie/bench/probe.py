@@ -86,8 +86,9 @@ def run_probe(
     resamples: int = 1000,
     watch: Watch = ignore,
 ) -> ProbeResult:
-    """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each
-    (whole contexts).
+    """Probe metrics on the adversarial sets of a folder.
+
+    Of each at most `max_items` pairs are taken, whole contexts at a time.
 
     `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
     from the true answers of the corpus); without it, all the folder has. Sample and random

@@ -146,8 +146,10 @@ def _gain(hits: Mapping[str, FloatArray], name: str, clusters: Sequence[int]) ->
 
 
 def variants(metrics: str) -> dict[str, str]:
-    """Metrics by the names they are shown with: `density:distance=classifier` goes by that name
-    beside `density`, and an artifact by that of its folder.
+    """Metrics by the names they are shown with.
+
+    `density:distance=classifier` goes by that name beside `density`, and an artifact by that of
+    its folder.
     """
     named: dict[str, str] = {}
     for text in filter(None, map(str.strip, metrics.split(","))):

@@ -248,8 +248,10 @@ class RunResult:
 
 
 def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
-    """One row per set, dimension, column and statistic; what people reach is a column `human`,
-    what a metric that knows nothing gets a column `constant`.
+    """Yield one row per set, dimension, column and statistic.
+
+    What people reach is a column `human`, what a metric that knows nothing gets a column
+    `constant`.
     """
     for judged in result.sets:
         for name, estimate in judged.ceiling.items():

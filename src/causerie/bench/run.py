@@ -198,8 +198,10 @@ def choose_metrics(
 
 
 def plan_for(plan: Plan, level: Level) -> Plan:
-    """The plan at a level: judged responses are scored whoever gave them, of dialogues the
-    system's turns where it is known who that is, because the system is what people judged.
+    """Return the plan for a level.
+
+    Judged responses are scored whoever gave them, of dialogues the system's turns where it is
+    known who that is, because the system is what people judged.
     """
     return replace(plan, level=level, speaker="all" if level == "turn" else None)
 
