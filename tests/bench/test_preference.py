@@ -1,4 +1,4 @@
-"""A judge in a comparison: both orders, empty replies, pairs that are none."""
+"""A judge in a comparison: both orders, empty replies, pairs that cannot be compared."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def page(browser: Any, site: Site) -> Any:
-    """Entered by the link, as whoever started the server does."""
+    """The page as the owner sees it after entering by the link."""
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(f"{site.address}/enter#{TOKEN}")

@@ -133,7 +133,7 @@ class Figures:
             self._keep_worst()
 
     def merge(self, other: Figures, rows: int = 0, dialogues: int = 0) -> Figures:
-        """Return the figures of both; so many rows and dialogues precede the other's."""
+        """Return the figures of both; `rows` and `dialogues` are how many precede the other's."""
         scored = self.scored + other.scored
         share = other.scored / scored if scored else 0.0
         delta = other.mean_scored - self.mean_scored

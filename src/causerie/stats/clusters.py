@@ -22,10 +22,7 @@ _FEW = "an interval takes at least two dialogues"
 
 @dataclass(frozen=True, slots=True)
 class ClusterMoments:
-    """Sums over dialogues of n (a dialogue's items) and s (the sum of their values minus `shift`).
-
-    `ss` is the sum of s * s, `sn` of s * n, and `nn` of n * n.
-    """
+    """Sums over dialogues of n (items), s (sum of values minus `shift`), and of their products."""
 
     clusters: int
     n: float

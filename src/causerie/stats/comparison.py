@@ -55,9 +55,8 @@ def compare_paired(
 ) -> list[Comparison]:
     """Compare systems that answered the same items: `a` and `b` are metrics x items, in one order.
 
-    Items without a score on both sides do not count. The p-value is that of a permutation test
-    which swaps the two systems in whole clusters; the win rate is the share of items on which a
-    scores higher.
+    Items without a score on both sides do not count. The p-value is from a permutation test that
+    swaps the systems in whole clusters; the win rate is the share of items on which a is higher.
     """
     x, y = as_matrix(a), as_matrix(b)
     if x.shape != y.shape:
