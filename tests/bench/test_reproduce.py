@@ -152,7 +152,7 @@ def test_causalscores_table_3_by_hand(tmp_path: Path) -> None:
 
 
 def test_beside_stands_the_number_without_human_responses(tmp_path: Path) -> None:
-    """No human response is in two pairs (near over half, far against near), which have two votes."""
+    """Two pairs have no human response: near over half, far against near, with two votes each."""
     write_pairs(tmp_path, "pairwise_dream")
     found = run("causalscore", tmp_path)
     row = cells(found, "3", "ROUGE")
