@@ -184,7 +184,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     with pytest.raises(CauserieError, match="there is no project None: there are none"):
         store.project()
     store.create("a", Settings(CAUSES))
-    with pytest.raises(CauserieError, match="'a' already"):
+    with pytest.raises(CauserieError, match="already a project 'a'"):
         store.create("a", Settings(CAUSES))
     store.create("b", Settings(CAUSES))
     with pytest.raises(CauserieError, match="say which project with --project: there are a, b"):
