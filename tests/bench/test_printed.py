@@ -154,7 +154,11 @@ def test_unknown_papers_and_tables_are_told() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "reason"),
     [
-        ({"label": "r", "statistic": "pearson", "protocol": "no/such"}, ["0.1"], "no protocol"),
+        (
+            {"label": "r", "statistic": "pearson", "protocol": "no/such"},
+            ["0.1"],
+            "unknown protocol",
+        ),
         (
             {"label": "r", "statistic": "alpha", "protocol": "density/fed-dialogue"},
             ["0.1"],
