@@ -26,7 +26,7 @@ MAX_COMMENT = 10_000
 MAX_BODY = 100_000
 """Most characters in an event's body."""
 KEY = re.compile(r"[0-9A-Za-z_-]{8,64}")
-_TURNED = {"A": "B", "B": "A"}
+_SWAPPED = {"A": "B", "B": "A"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class State:
 
     def turned(self) -> State:
         """Return the state of a pair with its responses swapped."""
-        answers = {asked: _TURNED.get(str(vote), vote) for asked, vote in self.answers.items()}
+        answers = {asked: _SWAPPED.get(str(vote), vote) for asked, vote in self.answers.items()}
         return replace(self, answers=answers)
 
     def says(self) -> tuple[object, ...]:

@@ -124,16 +124,16 @@ def _calibrated(a: FloatArray, b: FloatArray, labels: IntArray) -> PairwiseAccur
     sizes = np.bincount(labels[labels >= 0], minlength=1)
     pairs = int((sizes * (sizes - 1) // 2).sum())
     if pairs == 0:
-        return _none(0, "no two items have both a score and a human judgement")
+        return _undefined(0, "no two items have both a score and a human judgement")
     if pairs > MOST_PAIRS:
-        return _none(pairs, f"more than {MOST_PAIRS} pairs: take a sample of the items")
+        return _undefined(pairs, f"more than {MOST_PAIRS} pairs: take a sample of the items")
     first, second = _pairs_within(labels)
     difference = a[first] - a[second]
     gap = np.abs(difference)
     truth = np.sign(b[first] - b[second])
     if not truth.any():
         # Epsilon could make any metric perfect by calling everything tied.
-        return _none(pairs, "the human judgements to compare are all equal")
+        return _undefined(pairs, "the human judgements to compare are all equal")
     # A pair's weight is its share of its group, so that every group counts the same.
     per_group = np.bincount(labels[first])
     weight = 1 / per_group[labels[first]] / np.count_nonzero(per_group)
@@ -164,7 +164,7 @@ def _pairs_within(labels: IntArray) -> tuple[IntArray, IntArray]:
     return order[first], order[second]
 
 
-def _none(pairs: int, reason: str) -> PairwiseAccuracy:
+def _undefined(pairs: int, reason: str) -> PairwiseAccuracy:
     return PairwiseAccuracy(Estimate(None, pairs, reason=reason), None)
 
 

@@ -26,7 +26,7 @@ def write(worked: Iterable[Worked], task: Task) -> Iterator[dict[str, Any]]:
     """Yield one record per item; `train causalscore` reads those of causal relations, too."""
     for one in worked:
         item = one.item
-        fields = {"id": item.name, **_shown(one, task)}
+        fields = {"id": item.name, **_final_fields(one, task)}
         works = [work_fields(work, item.markable(task)) for work in one.works]
         yield {**fields, "settled": one.settled, "annotations": works, "item": item.to_json()}
 
@@ -55,7 +55,7 @@ def of_annotation(found: Annotation, fields: Mapping[str, Any]) -> Worked:
 _READ = frozenset({"id", "history", "response", "annotator"})
 
 
-def _shown(one: Worked, task: Task) -> dict[str, Any]:
+def _final_fields(one: Worked, task: Task) -> dict[str, Any]:
     """Return the item and its final annotation, for readers of the file."""
     item, state = one.item, final_of(one)
     turns = item.markable(task)

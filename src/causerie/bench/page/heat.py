@@ -110,7 +110,7 @@ def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell
     body = "".join(
         f'<tr class="{row.kind}"><th scope="row">{row.html}</th>'
         + "".join(
-            _drawn(cell, f"{row.spoken} on {head.spoken}", None if row.kind else top)
+            _cell_html(cell, f"{row.spoken} on {head.spoken}", None if row.kind else top)
             for cell, head, top in zip(cells, heads, best, strict=True)
         )
         + "</tr>"
@@ -122,7 +122,7 @@ def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell
     )
 
 
-def _drawn(cell: _Cell, where: str, best: float | None) -> str:
+def _cell_html(cell: _Cell, where: str, best: float | None) -> str:
     value = cell.estimate.value
     said = escape(f"{where}: {label(cell.statistic, cell.level)} {measured(cell.estimate)}")
     if value is None:

@@ -182,7 +182,7 @@ def overview_of(project: Snapshot) -> dict[str, Any]:
             if value > 0
         ],
         "reviewers": reviewers,
-        "formats": [name for name in FORMATS if name != "brat" and _fits(project, name)],
+        "formats": [name for name in FORMATS if name != "brat" and _can_hold(project, name)],
     }
 
 
@@ -237,7 +237,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
     return {"value": one.value, "low": one.low, "high": one.high, "n": one.n, "reason": one.reason}
 
 
-def _fits(project: Snapshot, format: str) -> bool:
+def _can_hold(project: Snapshot, format: str) -> bool:
     try:
         check_format(project.task, format)
     except CauserieError:

@@ -102,7 +102,7 @@ class Batcher:
         self._closing = False
         self._sizes: dict[Kind, float] = {}
         self._seconds_per_item = 0.05
-        self._rested = 0.0
+        self._resume_at = 0.0
         """Time at which clients that were just answered have had time to ask again."""
         self._thread = Thread(target=self._run, name="scoring", daemon=True)
 
@@ -170,7 +170,7 @@ class Batcher:
                 size = int(self._sizes.get(kind, FIRST_PASS))
                 start = self._works[0].since + self._window
                 if not self._works[0].patient:
-                    start = max(start, self._rested)
+                    start = max(start, self._resume_at)
                 late = start - time.monotonic()
                 if late <= 0 or self._closing or self._waiting() >= size:
                     return kind, self._share(kind, size)
@@ -211,8 +211,8 @@ class Batcher:
                 self._fail(pieces[0][0], error)
             return
         seconds = sum(batch.seconds.values())  # without loading the networks
-        self._learn(kind, len(items), seconds)
-        self._rested = time.monotonic() + min(LONGEST_PAUSE, PAUSE * seconds)
+        self._adapt(kind, len(items), seconds)
+        self._resume_at = time.monotonic() + min(LONGEST_PAUSE, PAUSE * seconds)
         self._told(len(items), seconds)
         place = 0
         for work, taken in pieces:
@@ -230,7 +230,7 @@ class Batcher:
         with suppress(InvalidStateError):
             work.future.set_exception(error)
 
-    def _learn(self, kind: Kind, items: int, seconds: float) -> None:
+    def _adapt(self, kind: Kind, items: int, seconds: float) -> None:
         """Update the size of a pass and the time per item from the last pass."""
         self._seconds_per_item += 0.2 * (seconds / items - self._seconds_per_item)
         if len(self._sizes) >= KINDS:

@@ -256,12 +256,12 @@ def _scores(schema: pyarrow.Schema, about: Mapping[str, Any]) -> dict[str, Score
     for name, place in numbers.items():
         if name.endswith(PERCENTILE) and name.removesuffix(PERCENTILE) in numbers:
             continue
-        column, drawing = _told(told.get(name)) or inferred(name)
+        column, drawing = _parsed_column(told.get(name)) or inferred(name)
         scores[name] = Scores(name, column, place, numbers.get(name + PERCENTILE), drawing)
     return scores
 
 
-def _told(told: object) -> tuple[Column, str | None] | None:
+def _parsed_column(told: object) -> tuple[Column, str | None] | None:
     """Return a column as described by its table; None if the description is invalid."""
     if not isinstance(told, dict):
         return None
