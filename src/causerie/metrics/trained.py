@@ -38,6 +38,9 @@ class TrainedMetric(Metric, Trainable):
     research: ClassVar[str | None] = None
     """The artifact that learned from data for research only, as the metric's paper did."""
 
+    exact: ClassVar[bool] = False
+    """Whether its ranking of replies needs encoders in float32: `tuned_encoder` is told, too."""
+
     @property
     def info(self) -> ArtifactInfo:
         """Which artifact it uses, known without reading its weights."""
@@ -80,7 +83,9 @@ class TrainedMetric(Metric, Trainable):
 
     def signature(self, engines: Engines) -> str:
         named = f"{self._with_options()}@{engines.steady(self.info).sha256[:12]}"
-        return "|".join([named, *self._code(), engines.settings.dtype])
+        encodes = "encoder" in self.needs
+        backend = engines.backend_of(self.info.backbone, exact=self.exact) if encodes else "torch"
+        return "|".join([named, *self._code(), engines.precision(backend)])
 
     @property
     def _told_elsewhere(self) -> frozenset[str]:
