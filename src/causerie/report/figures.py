@@ -217,7 +217,7 @@ class Figures:
 
     @property
     def _limit(self) -> float:
-        """What has to be undercut to be among the worst."""
+        """The badness below which a response is among the worst."""
         return self.badness(self.worst[-1].value) if len(self.worst) == WORST else math.inf
 
     def _add_values(self, values: Sequence[float]) -> None:
