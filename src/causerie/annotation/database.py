@@ -43,7 +43,12 @@ class Database:
             sa.event.listen(engine, "connect", _set_up)
             sa.event.listen(engine, "begin", _begin)
         else:
-            engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            try:
+                engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            except ImportError as error:
+                raise CauserieError(
+                    "a PostgreSQL database needs pg8000: pip install 'causerie[postgresql]'"
+                ) from error
         try:
             with engine.begin() as connection:
                 metadata.create_all(connection)
