@@ -145,8 +145,10 @@ def _gain(hits: Mapping[str, FloatArray], name: str, clusters: Sequence[int]) ->
 
 
 def variants(metrics: str) -> dict[str, str]:
-    """Return metrics by display name: `density:distance=classifier` keeps that name beside
-    `density`, and an artifact is named after its folder.
+    """Return metrics by display name.
+
+    `density:distance=classifier` keeps that name beside `density`, and an artifact is named after
+    its folder.
     """
     named: dict[str, str] = {}
     for text in filter(None, map(str.strip, metrics.split(","))):

@@ -247,8 +247,9 @@ class RunResult:
 
 
 def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
-    """Yield one row per set, dimension, column and statistic; human values have the column `human`,
-    those of an uninformative metric the column `constant`.
+    """Yield one row per set, dimension, column and statistic.
+
+    Human values have the column `human`, those of an uninformative metric the column `constant`.
     """
     for judged in result.sets:
         for name, estimate in judged.ceiling.items():

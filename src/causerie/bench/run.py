@@ -198,8 +198,10 @@ def choose_metrics(
 
 
 def plan_for(plan: Plan, level: Level) -> Plan:
-    """Return the plan for a level: judged responses are scored whoever gave them; in dialogues, the
-    turns of the system (if known), because people judged the system.
+    """Return the plan for a level.
+
+    Judged responses are scored whoever gave them; in dialogues, the turns of the system (if known),
+    because people judged the system.
     """
     return replace(plan, level=level, speaker="all" if level == "turn" else None)
 

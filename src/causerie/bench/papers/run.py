@@ -423,7 +423,7 @@ def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: 
 
 
 def _letters(name: str) -> str:
-    """ "Semantically appropriate" and "semantically-appropriate" are the same dimension."""
+    """Keep the letters: "Semantically appropriate" and "semantically-appropriate" are the same."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
