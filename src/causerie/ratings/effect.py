@@ -82,8 +82,10 @@ class Effect:
 
     @property
     def e_value(self) -> float:
-        """How strongly an unseen cause would have to act on signal and rating, as risk ratios,
-        to explain the estimate away (VanderWeele and Ding, for a standardised difference)."""
+        """How strongly an unseen cause would have to act to explain the estimate away.
+
+        On signal and rating, as risk ratios (VanderWeele and Ding, for a standardised difference).
+        """
         return _e_value(abs(self.estimate) / self.spread)
 
     @property

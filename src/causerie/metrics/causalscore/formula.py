@@ -28,7 +28,7 @@ class CausalGraph:
         return dependents_of(self.unconditional)
 
     def given_others(self, utterance: int) -> list[float]:
-        """p of a dependent given each other; the only one keeps its p, as there is no other."""
+        """The p of a dependent given each other; an only one keeps its p, as there is no other."""
         others = [self.conditional[utterance, j] for j in self.dependents if j != utterance]
         return others or [self.unconditional[utterance]]
 

@@ -364,8 +364,10 @@ def _with_causes(run: TrainingRun) -> TrainingRun:
 
 
 def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
-    """Results: both classifiers beside trivial answers, true against random responses by every
-    score; and whether places of utterances find annotated causes better than C_cond does."""
+    """Measure both classifiers beside trivial answers, and true against random responses.
+
+    Also returned is whether places of utterances find annotated causes better than C_cond does.
+    """
     results: dict[str, Any] = {}
     surest: dict[str, float] = {}
     for name, (classifier, examples) in evaluation_examples(by, valid, seed).items():
