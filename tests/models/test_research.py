@@ -1,4 +1,4 @@
-"""Research variants: artifacts and graphs that another package brings."""
+"""Research variants: artifacts and graphs that ship with another package."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ TRAINED = [one for name in names() if issubclass(one := find(name), TrainedMetri
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but causerie is installed."""
+    """An environment in which only causerie is installed."""
     monkeypatch.setattr("causerie.io.shipped.entry_points", lambda **_: ())
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package of this repository, as pip would leave it, and no other copy of it."""
+    """The research package of this repository as pip would install it, and no other copy."""
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     (tmp_path / "causerie_research").symlink_to(SOURCE)
     info = tmp_path / "causerie_research-0.1.0.dist-info"

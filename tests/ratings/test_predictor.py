@@ -807,11 +807,11 @@ def test_a_predictor_is_replaced_only_if_asked(
     card = (out / "card.md").stat().st_mtime_ns
     refused = CliRunner().invoke(app, [*words, *scores])
     assert isinstance(refused.exception, CauserieError)
-    assert "holds an artifact: choose another place, or add --force" in str(refused.exception)
+    assert "holds an artifact: choose another folder, or add --force" in str(refused.exception)
     assert (out / "card.md").stat().st_mtime_ns == card
     (tmp_path / "file").write_text("mine")
     other = CliRunner().invoke(app, [*words, *scores, "--force", "--out", str(tmp_path / "file")])
-    assert "exists and is no artifact" in str(other.exception)
+    assert "exists and is not an artifact" in str(other.exception)
     # The former name of --scores is still understood, and says so.
     replaced = CliRunner().invoke(app, [*words, "--kept", scores[1], "--force"])
     assert replaced.exit_code == 0, replaced.output

@@ -80,7 +80,7 @@ def pull(
     store = Store(models_dir, offline=offline)
     entries = [entry for name in names or ["default"] for entry in store.named(name)]
     if given is not None and len(entries) != 1:
-        raise CauserieError("--from brings one model: say which, as in `causerie models list`")
+        raise CauserieError("--from takes one model: name it, as listed by `causerie models list`")
     for entry in entries:
         show(f"{entry.name}: {store.pull(entry.name, given)}")
 

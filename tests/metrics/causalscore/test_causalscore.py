@@ -431,7 +431,7 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
         (["--set", "causes=weak"], "causes=weak takes dialogues alone"),
         (["--set", "interaction=none"], "interaction is cross or towers"),
         (["--valid", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
-        (["--init", "nothing"], "nothing is no artifact"),
+        (["--init", "nothing"], "nothing is not an artifact"),
     ],
 )
 def test_wrong_commands_are_one_sentence(
