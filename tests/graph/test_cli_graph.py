@@ -161,10 +161,10 @@ def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "there is nothing to build from"),
+        ((), "there is no source: give --conceptnet"),
         (("--wordnet", "--spoken", 3), "--spoken counts utterances of a corpus"),
-        (("--wordnet", "--vectors", "usage"), "--vectors usage looks at a corpus"),
-        (("--wordnet", "--vectors", "glove"), "--vectors is encoder or usage, not glove"),
+        (("--wordnet", "--vectors", "usage"), "--vectors usage needs a corpus"),
+        (("--wordnet", "--vectors", "glove"), "--vectors must be encoder or usage, not glove"),
         (("--triples", "nowhere.jsonl"), r"nowhere\.jsonl does not exist"),
         (("--numberbatch", "nowhere.txt", "--wordnet"), r"nowhere\.txt does not exist"),
     ],

@@ -65,7 +65,7 @@ def test_pull_that_cannot_be_done(tmp_path: Path) -> None:
         CauserieError, match=f"{NAMES[1]} could not be taken from .*SHA-256 differs"
     ):
         run("pull", "default-lm", "--from", wrong, "--models-dir", store)
-    with pytest.raises(CauserieError, match="name one"):
+    with pytest.raises(CauserieError, match="name it"):
         run("pull", "default", "--from", wrong, "--models-dir", store)
     assert not (store / NAMES[1]).exists()
 

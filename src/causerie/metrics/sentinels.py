@@ -1,4 +1,4 @@
-"""Trivial metrics. One that does not beat these has learned nothing about conversation."""
+"""Trivial metrics: a metric that does not beat them has learned nothing about conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentinel(Metric):
-    """A trivial metric: neither end of it is good."""
+    """A trivial metric, for which neither direction is better."""
 
     unit: ClassVar[str] = ""
     most: ClassVar[float | None] = None
@@ -46,7 +46,7 @@ class Length(Sentinel):
 @dataclass(frozen=True)
 class Turns(Sentinel):
     name = "turns"
-    summary = "number of turns before the response; of a dialogue, all its turns"
+    summary = "number of turns before the response; for a dialogue, of all its turns"
     unit = "turns"
 
     def score_one(self, exchange: Exchange) -> float:
@@ -72,7 +72,7 @@ class Overlap(Sentinel):
     def score_exchanges(
         self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
     ) -> list[Scores]:
-        # One walk over each dialogue, so that a long one does not cost its length squared.
+        # One pass over each dialogue, so that the cost does not grow with its length squared.
         walks: dict[int, list[int]] = {}
         for index, exchange in enumerate(exchanges):
             walks.setdefault(id(exchange.dialogue), []).append(index)

@@ -212,7 +212,7 @@ class SentenceSettings:
         unknown = [mode for mode in modes if mode not in _POOLINGS]
         if unknown or len(modes) > 1:
             raise CauserieError(
-                f"the encoder uses {' and '.join(modes)}, which is not supported:  "
+                f"the encoder uses {' and '.join(modes)}, which is not supported: "
                 "use an encoder with mean or first-token pooling"
             )
         max_length = settings("sentence_bert_config.json").get("max_seq_length")
