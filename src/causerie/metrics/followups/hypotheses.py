@@ -137,12 +137,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice} is there twice")
+        raise ValueError(f"{twice} occurs twice")
     return table
 
 
 def check_table(value: Any, where: str) -> dict[str, Any]:
-    """The value, if it has keys and values."""
+    """Return the value if it is a table; raise an error otherwise."""
     if not isinstance(value, dict):
         raise CauserieError(f"{where} must be a table of keys and values")
     return value
