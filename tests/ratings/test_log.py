@@ -1,4 +1,4 @@
-"""Turn pairs, ratings on one scale, and what is refused of a log."""
+"""Turn pairs, ratings on one scale, and dialogues that are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from causerie.ratings.pairs import paired, turn_pairs
 
 
 def talk(text: str, **fields: Any) -> Dialogue:
-    """`"u:hi s:hello"` as a dialogue."""
+    """Return `"u:hi s:hello"` as a dialogue."""
     names = {"u": "user", "s": "bot"}
     turns = [Turn(names[part[0]], part[2:]) for part in text.split()]
     return Dialogue("d", tuple(turns), **fields)

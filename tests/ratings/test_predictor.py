@@ -1,4 +1,4 @@
-"""Features, the fitted predictor, the monitor and the commands, on a tiny encoder."""
+"""Features, the fitted predictor, the monitor and the commands, with a tiny encoder."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> 
     assert extractor([]) == []
     with pytest.raises(CauserieError, match="add odes, which treatments need"):
         Extractor.of(["valence"], engines)
-    with pytest.raises(CauserieError, match=r"two groups both give a feature words\.system"):
+    with pytest.raises(CauserieError, match=r"two groups have a feature words\.system"):
         Extractor([*groups_of([str(odes_folder)]), Words(), Words()], engines)
 
 
@@ -156,7 +156,7 @@ def test_names_of_features() -> None:
 
 
 def test_metrics_see_turns_as_ratings_pair_them(engines: Engines, odes_folder: Path) -> None:
-    """What one side says in a row is one turn, to odes as to all that reads the response."""
+    """Consecutive turns of one side count as one, for odes and for metrics of the response."""
     turns = [
         *(Turn("user", "i like"), Turn("user", "green tea")),
         *(Turn("bot", "so do i"), Turn("bot", "green tea is good")),
@@ -344,17 +344,17 @@ def test_a_predictor_is_transferred_to_more_treatments(
     assert {p.treatment for p in parted.predict(pairs)} == {0, 1, 2}
     fewer, swapped = (("insult",), ("critique",)), (("critique",), *one.groups)
     for changed in (Treatments(fewer), Treatments(swapped), one):
-        with pytest.raises(CauserieError, match="1 known groups of signals come first"):
+        with pytest.raises(CauserieError, match="1 known groups of signals must come first"):
             small.extended(changed, measured)
 
 
 def test_a_predictor_of_other_features_is_refused(fitted: RatingPredictor) -> None:
     artifact, extractor = fitted.artifact("", ""), fitted.preparation.extractor
     short = {name: tensor[:-1] for name, tensor in artifact.statistics.items()}
-    with pytest.raises(CauserieError, match="its statistics are of other features"):
+    with pytest.raises(CauserieError, match="its statistics belong to other features"):
         RatingPredictor.of(replace(artifact, statistics=short), extractor)
     renamed = {**artifact.options, "names": ["odes.insult"]}
-    with pytest.raises(CauserieError, match="its features are others"):
+    with pytest.raises(CauserieError, match="its features are different ones"):
         RatingPredictor.of(replace(artifact, options=renamed), extractor)
     with pytest.raises(CauserieError, match="were fitted on features of other weights"):
         RatingPredictor.of(replace(artifact, backbone_sha256="0" * 64), extractor)
@@ -386,7 +386,7 @@ def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor)
         assert 0 < reading.feature_seconds <= reading.seconds
         if turn.speaker == "bot":
             assert reading.signals == ()
-    with pytest.raises(CauserieError, match="false alarms are from 1% to 50%"):
+    with pytest.raises(CauserieError, match="false alarms must be from 1% to 50%"):
         RatingMonitor(fitted, false_alarms=2.0)
 
 
@@ -624,7 +624,7 @@ def test_the_commands(
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
 
     def sometimes(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
-        """A trusted signal after one letter in eight: nearly half of the dialogues have it."""
+        """Fire a signal after one letter in eight, which nearly half of the dialogues have."""
         fired = [one.text.endswith("a") for one in some]
         return np.array(
             [[name == "not_understand" and x for name in CLASSES] for x in fired], float
@@ -667,7 +667,11 @@ def test_the_commands(
         ("uuu", {}, "has no turn of the system"),
         ("ss", {}, "has no turn of the user"),
         ("us", {"rating": 7}, "rating 7 is outside its scale, 1 to 5"),
-        ("us", {"rating": 2, "rating_scale": "stars"}, "rating_scale is [low, high], not 'stars'"),
+        (
+            "us",
+            {"rating": 2, "rating_scale": "stars"},
+            "rating_scale must be [low, high], not 'stars'",
+        ),
         ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale goes from low to high"),
         ("us", {"rating": "good"}, "rating must be a number"),
         ("xy", {}, "speaker 'x' may be the user or the system: give roles, or --system SPEAKER"),
@@ -721,7 +725,7 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A signal in every dialogue: a cf-lstm has nothing to learn no signal from."""
+    """With a signal in every dialogue, a cf-lstm has no examples without signals."""
 
     def always(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
         return np.array([[name == "not_understand" for name in CLASSES] for _ in some], dtype=float)
@@ -733,13 +737,13 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
     assert found.days == 12
     text = evaluation_markdown("x", found)
     assert "60 dialogues of 12 days" in text
-    assert "| cf-lstm | there is no dialogue to learn from in which no signal fired" in text
+    assert "| cf-lstm | there is no training dialogue in which no signal fired" in text
     out = tmp_path / "effects"
     words = ["ratings", "effect", str(log_file), "--features", ",".join(names), "--out", str(out)]
     words += ["--scores", str(tmp_path / "scores.sqlite"), "--encoder", str(tiny_bert)]
     done = CliRunner().invoke(app, [*words, "--offline"])
     assert done.exit_code == 0, done.output
-    assert "there is no dialogue to learn from" in (out / "effect.md").read_text()
+    assert "there is no training dialogue" in (out / "effect.md").read_text()
 
 
 def test_watching_says_its_times_when_it_is_interrupted(

@@ -28,7 +28,7 @@ COST = -1.0
 
 
 class Given(Group):
-    """Signals, and one number that makes users both swear and rate higher."""
+    """An extractor of signals and of one number that makes users both swear and rate higher."""
 
     name = "given"
     features = (*(Feature(f"odes.{name}", "odes") for name in CLASSES), Feature("mood", "given"))
@@ -38,7 +38,7 @@ class Given(Group):
 
 
 def log(count: int) -> MeasuredLog:
-    """Glad users complain more and rate better; half of them greet in a pair of their own first."""
+    """Happy users complain more and rate better; half of them start with a greeting of its own."""
     rng = np.random.default_rng(0)
     dialogues, raw = [], []
     for number in range(count):
