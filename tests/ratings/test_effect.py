@@ -37,11 +37,11 @@ LONGEST = 12
 
 @dataclass(frozen=True)
 class World:
-    """Glad users signal more, rate better, and long talks are rated better.
+    """A simulated world: happy users signal more and rate better, as do users of long dialogues.
 
-    Signals follow only from what was before, and at least one of them costs `effect`. All that
-    a dialogue would have been is drawn first, so that what a signal changed is known: nothing,
-    where the user would have given another one later.
+    Signals depend only on the past, and one or more of them cost `effect`. Everything that could
+    happen in a dialogue is drawn first, so that the effect of a signal is known: none, if the
+    user would have given another one later.
     """
 
     dialogues: int = 800
@@ -260,7 +260,7 @@ def test_an_effect_without_overlap_is_refused() -> None:
     x = rng.standard_normal((400, 1))
     treated = x[:, 0] + 0.05 * rng.standard_normal(400) > 0
     ratings = 3 + x[:, 0] + 0.5 * rng.standard_normal(400)
-    with pytest.raises(CauserieError, match=r"no overlap|anybody alike are left out"):
+    with pytest.raises(CauserieError, match=r"no overlap|comparable ones are left out"):
         doubly_robust(Study(x, treated, ratings, np.arange(400), np.arange(400)))
 
 
