@@ -91,7 +91,7 @@ def test_the_command(artifact: Path, files: list[Path], tiny_bert: Path, tmp_pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--metric", "length"], "length does not say what causes a response"),
+        (["--metric", "length"], "length does not find causes"),
         (["--annotations", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
         (["--test", "guess"], "test must be one of fisherz, kci, rcit"),
     ],

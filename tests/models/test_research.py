@@ -135,8 +135,8 @@ def test_commands_show_and_verify_them(tmp_path: Path) -> None:
     assert "--research" in row
     done = run_causerie("models", "verify", "--models-dir", tmp_path / "store")
     for name in VARIANTS:
-        assert f"artifact {name}: all files are what they should be" in done.stdout
-    assert "graph everyday-research: all files are what they should be" in done.stdout
+        assert f"artifact {name}: all files are as expected" in done.stdout
+    assert "graph everyday-research: all files are as expected" in done.stdout
 
 
 def test_a_package_takes_no_name_of_causerie(installed: Path) -> None:

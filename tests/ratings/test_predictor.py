@@ -642,7 +642,7 @@ def test_the_commands(
     again = CliRunner().invoke(
         app, ["ratings", "effect", str(log_file), "--out", str(tmp_path / "effects")]
     )
-    assert "exists already: name another place" in str(again.exception)
+    assert "already exists: choose another path" in str(again.exception)
     days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t"), *kept)
     assert "| 2026-03-12 | 5 | " in days
     assert "Pearson: L1d" in (tmp_path / "t" / "trend.md").read_text()

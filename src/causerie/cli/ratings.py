@@ -54,7 +54,7 @@ def fit(
     model: Annotated[
         str,
         typer.Option(
-            help="mean, length, transformer, mlp, lstm or cf-lstm; auto chooses the one of the last "
+            help="mean, length, transformer, mlp, lstm or cf-lstm; auto is the one of the last "
             "three with the highest early AUC of low ratings."
         ),
     ] = "auto",
