@@ -1,4 +1,4 @@
-"""`causerie annotate` as people type it: from files to a project and back."""
+"""`causerie annotate` from the command line: from files to a project and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands end when the world around them fails: one sentence, a status, nothing left."""
+"""How commands end when the environment fails: one sentence, a status, no leftovers."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def hostile_dialogue() -> str:
 
 
 def test_no_control_character_reaches_a_terminal(tmp_path: Path) -> None:
-    """From speakers, ids, columns, names of files, metrics and formats, what a graph says."""
+    """Escapes come from speakers, ids, columns, names of files, metrics, formats and graphs."""
     good, table, bad = (tmp_path / f"{name}{ESCAPES}" for name in ("good", "table.csv", "bad"))
     good.write_text(hostile_dialogue() * 2)
     table.write_text(f"con{ESCAPES},resp\na,b\n")
