@@ -1,5 +1,8 @@
 # make demo   set up, score the sample conversations, write demo/report.html
 # make test   set up, lint, run every test
+# make check  what takes seconds: ruff, the layers of the house, tests of the small rooms
+# make format let ruff lay out the code and mend what it can
+# make docs   the site, in build/site; nothing in it is loaded from elsewhere
 # make torture   kills, fuzz, tampering, changing inputs and full disks, counted (15 minutes)
 # make bench DATA=folder   the metrics on the default judged and adversarial sets, those of the
 #                          language model on 1,000 items of each; fills docs/results.md, .parquet
@@ -17,7 +20,7 @@ QUICK := density,causalscore,grade,cosine,bertscore,cosine-ref,embedding,bleu,ro
 RANKED := density,density-dailydialog=density:artifact=density-dailydialog,cosine
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: demo test torture lint bench figures ranking density causalscore grade followups ratings bench-engines clean
+.PHONY: demo test check format docs torture lint bench figures ranking density causalscore grade followups ratings bench-engines clean
 
 demo: $(STAMP)
 	$(BIN)/causerie models pull
@@ -28,6 +31,23 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 0 -m "not slow and not default_models" \
+	  tests/test_dialogue.py tests/test_documents.py tests/test_licences.py tests/render tests/stats tests/text
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python docs/_site.py build/site
+	@echo "open build/site/index.html in a browser"
 
 torture: $(STAMP)
 	$(BIN)/causerie models pull

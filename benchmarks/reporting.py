@@ -69,10 +69,15 @@ class Report:
         self.parts.append((title, text.rstrip()))
 
     def write(self) -> None:
-        lines = [f"# {self.title}", "", *(f"- [{t}](#{anchor(t)})" for t, _ in self.parts)]
+        lines = [f"# {self.title}", "", *(f"- [{t}](#{slug(t)})" for t, _ in self.parts)]
         for title, text in self.parts:
             lines += ["", f"# {title}", "", text]
         (self.work / "results.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def slug(title: str) -> str:
+    """The address of a heading on its page, as Markdown's renderers make it."""
+    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c in "-_")
 
 
 def anchor(title: str) -> str:

@@ -45,7 +45,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The research package of this repository as pip would install it, and no other copy."""
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     (tmp_path / "causerie_research").symlink_to(SOURCE)
-    info = tmp_path / "causerie_research-0.1.0.dist-info"
+    info = tmp_path / "causerie_research-0.2.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: causerie-research\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text(f"[{GROUP}]\nresearch = causerie_research\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import sqlite3
 import subprocess
@@ -111,6 +112,39 @@ def test_other_processes_get_the_same_numbers(
     command = [sys.executable, str(script), str(tiny_bert), str(tiny_gpt2), method]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "equal 120\n", done.stderr
+
+
+FORKED_MEANWHILE = """
+import os, signal, threading
+import torch
+from causerie.engines import Engines, Settings
+
+engines = Engines(Settings(threads=2))
+begun, done = threading.Event(), threading.Event()
+
+def compute():
+    with engines.computing():
+        begun.set()
+        done.wait()
+
+threading.Thread(target=compute).start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)  # whoever waits for a thread that did not survive the fork is ended
+    with engines.computing():
+        os._exit(torch.get_num_threads())
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+done.set()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_another_thread_computes_does_not_wait_for_it() -> None:
+    """It makes its own networks, and computes with one thread."""
+    command = [sys.executable, "-c", FORKED_MEANWHILE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_scoring_leaves_the_number_of_threads_as_it_was(tiny_bert: Path) -> None:

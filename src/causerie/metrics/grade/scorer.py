@@ -150,7 +150,9 @@ def open_topics(config: GradeConfig, graph: str | None = None) -> Topics:
 
 def restore(engines: Engines, artifact: Artifact, graph: str | None = None) -> Scorer:
     """The scorer as the artifact's training left it."""
-    config = GradeConfig(**artifact.options)
+    # "retrieved" was a setting of training in earlier artifacts, and decides no score.
+    options = {name: value for name, value in artifact.options.items() if name != "retrieved"}
+    config = GradeConfig(**options)
     encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
     scorer = Scorer(encoder, open_topics(config, graph), config)
     scorer.network.load_state_dict(artifact.part("network"))

@@ -114,7 +114,7 @@ class ScoreAnswer(BaseModel):
                         }
                     ],
                     "skipped": [],
-                    "signature": "causerie|0.1.0 cosine|...",
+                    "signature": "causerie|0.2.0 cosine|...",
                 }
             ]
         }
