@@ -326,7 +326,7 @@ def test_metrics_shows_all_about_one() -> None:
     done = run_causerie("metrics", "causalscore")
     for part in ("artifact", "noisy-or", "0 to 1", "with percentiles", "causalscore-dream"):
         assert part in done.stdout, part
-    assert "length of the longest n-grams" in run_causerie("metrics", "bleu").stdout
+    assert "maximum length of n-grams" in run_causerie("metrics", "bleu").stdout
     wrong = run_causerie("metrics", "blue")
     assert wrong.returncode == 2
     assert "did you mean bleu" in wrong.stderr

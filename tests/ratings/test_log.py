@@ -182,7 +182,7 @@ def test_reasons_that_differ_in_values_alone_are_one() -> None:
 
 @pytest.mark.parametrize("scale", [(1, float("inf")), (float("-inf"), 5), (1, float("nan"))])
 def test_a_scale_without_an_end_is_refused(scale: tuple[float, float]) -> None:
-    with pytest.raises(CauserieError, match="a scale goes from low to high"):
+    with pytest.raises(CauserieError, match="a scale must go from low to high"):
         to_scale(3, scale)
 
 

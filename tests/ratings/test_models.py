@@ -347,7 +347,7 @@ def test_what_cannot_be_fitted_is_one_line() -> None:
     model = Lstm(SMALL, FEATURES)
     with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
         model.fit(examples(2), examples(1))
-    with pytest.raises(CauserieError, match="rated dialogues only"):
+    with pytest.raises(CauserieError, match="learns only from rated dialogues"):
         model.fit(
             examples(9), [Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
         )

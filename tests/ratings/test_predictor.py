@@ -139,7 +139,7 @@ def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> 
     assert raw[:, -1].tolist() == [0.0, 0.5]
     assert extractor.covariates == [len(CLASSES)]
     assert extractor([]) == []
-    with pytest.raises(CauserieError, match="add odes, which treatments need"):
+    with pytest.raises(CauserieError, match="lack odes, which treatments need: add it"):
         Extractor.of(["valence"], engines)
     with pytest.raises(CauserieError, match=r"two groups have a feature words\.system"):
         Extractor([*groups_of([str(odes_folder)]), Words(), Words()], engines)
@@ -278,7 +278,7 @@ def test_treatments_by_hand() -> None:
     assert two.of_pairs(rows).tolist() == [0, 2, 0, 1]
     with pytest.raises(CauserieError, match="unknown signal 'joy'"):
         Treatments((("joy",),))
-    with pytest.raises(CauserieError, match="in one treatment"):
+    with pytest.raises(CauserieError, match="in only one treatment"):
         Treatments((("insult",), ("insult",)))
 
 
@@ -356,7 +356,7 @@ def test_a_predictor_of_other_features_is_refused(fitted: RatingPredictor) -> No
     renamed = {**artifact.options, "names": ["odes.insult"]}
     with pytest.raises(CauserieError, match="its features are different ones"):
         RatingPredictor.of(replace(artifact, options=renamed), extractor)
-    with pytest.raises(CauserieError, match="were fitted on features of other weights"):
+    with pytest.raises(CauserieError, match="was fitted on features of other models"):
         RatingPredictor.of(replace(artifact, backbone_sha256="0" * 64), extractor)
 
 
@@ -598,7 +598,7 @@ def test_the_commands(
     assert "early AUC of low ratings" in told
     more = ["--treatments", "negative,compliment", "--out", str(tmp_path / "more")]
     refused = CliRunner().invoke(app, ["ratings", "extend", model, str(log_file), *more, *kept])
-    assert refused.exit_code == 0 or "there is no dialogue" in str(refused.exception)
+    assert refused.exit_code == 0 or "there is no training dialogue" in str(refused.exception)
     auto = run("fit", str(log_file), "--out", str(tmp_path / "auto"), *features, *small, *kept)
     assert re.search(r"fitted (mlp|lstm|cf-lstm) on 60 dialogues", auto)
     card = load_artifact(model).card
@@ -672,7 +672,7 @@ def test_the_commands(
             {"rating": 2, "rating_scale": "stars"},
             "rating_scale must be [low, high], not 'stars'",
         ),
-        ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale goes from low to high"),
+        ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale must go from low to high"),
         ("us", {"rating": "good"}, "rating must be a number"),
         ("xy", {}, "speaker 'x' may be the user or the system: give roles, or --system SPEAKER"),
     ],

@@ -108,5 +108,5 @@ def test_what_falls_is_shown() -> None:
 def test_effects_need_ratings() -> None:
     measured = log(2)
     unrated = tuple(replace(one, rating=None) for one in measured.dialogues)
-    with pytest.raises(CauserieError, match="leave out the dialogues without one"):
+    with pytest.raises(CauserieError, match="omit the dialogues without one"):
         effects_of(replace(measured, dialogues=unrated))

@@ -52,7 +52,7 @@ class Hops:
         path = [one]
         for left in range(distance - 1, -1, -1):
             steps = np.unique(self.graph.adjacent(np.array([path[-1]], dtype=np.int32)))
-            path.append(int(_shared(steps, self.ring(other, left))[0]))
+            path.append(int(_intersection(steps, self.ring(other, left))[0]))
         return path
 
     def ring(self, node: int, distance: int) -> NDArray[np.int32]:
@@ -90,12 +90,12 @@ class Hops:
             else:
                 from_other += 1
             # A shortest path has a node at these distances from its two ends.
-            if len(_shared(self.ring(one, from_one), self.ring(other, from_other))):
+            if len(_intersection(self.ring(one, from_one), self.ring(other, from_other))):
                 return from_one + from_other
         return NO_PATH
 
 
-def _shared(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+def _intersection(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the common elements of two sorted arrays."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     if not len(few):

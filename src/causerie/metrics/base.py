@@ -72,7 +72,7 @@ class Score:
     """One number of a metric, or the reason why there is none."""
 
     value: float | None
-    """On the metric's own scale; None if unscored."""
+    """Value on the metric's own scale; None if unscored."""
     percentile: float | None = None
     """Percentage of human responses that score no better (0 to 100), for trained metrics."""
     explanation: Mapping[str, Any] | None = None

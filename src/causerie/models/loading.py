@@ -75,7 +75,7 @@ def load_backbone(
             raise
         except Exception as error:  # a folder can be damaged in too many ways to list
             raise CauserieError(
-                f"{resolved.name} cannot be loaded as {_a(kind)} ({first_line(error)}): "
+                f"{resolved.name} cannot be loaded as {_article(kind)} ({first_line(error)}): "
                 "give the folder or hub name of a complete transformers model"
             ) from error
     return Backbone(
@@ -150,7 +150,7 @@ def _load_model(
     }
     if not fits[kind]:
         raise CauserieError(
-            f"{resolved.name} is a network of type {config.model_type}, not {_a(kind)}: "
+            f"{resolved.name} is a network of type {config.model_type}, not {_article(kind)}: "
             f"use one like {_LIKE[kind]}"
         )
     architectures: dict[str, Any] = {
@@ -174,7 +174,7 @@ def _load_model(
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise CauserieError(
-            f"{resolved.name} is not complete as {_a(kind)} (no weights for {missing[0]}): "
+            f"{resolved.name} is not complete as {_article(kind)} (no weights for {missing[0]}): "
             "give the folder or hub name of a complete transformers model"
         )
     return model
@@ -190,7 +190,7 @@ def _check_config(resolved: Resolved, config: Any) -> None:
         )
 
 
-def _a(kind: Kind) -> str:
+def _article(kind: Kind) -> str:
     return f"an {kind}" if kind == "encoder" else f"a {kind}"
 
 

@@ -356,7 +356,7 @@ def effects_of(
     pooled: bool = False,
     by: str | None = None,
 ) -> EffectReport:
-    """Estimate doubly robust effects of the signals that are precise enough, and refute them.
+    """Estimate doubly robust effects of the signals that are precise enough; try to refute them.
 
     `pooled` adds that of any signal, compliments included; `by` adds, for every bot (or value of
     another field), that of any negative signal in its own dialogues.

@@ -50,7 +50,7 @@ DULL_WORDS = 5
 FAR = 6
 """Turns of a dialogue that are at least this far apart do not answer each other."""
 
-_NOT = re.compile(
+_AUXILIARY = re.compile(
     r"\b(am|is|are|was|were|can|could|will|would|do|does|did|have|has|should)\b(?! not|n't)"
 )
 _VERB = re.compile(
@@ -58,7 +58,7 @@ _VERB = re.compile(
 )
 _NUMBER = re.compile(r"\b\d+\b")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
-_BOTH = re.compile(r"(?<=[.!?])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ENDINGS = ("s", "ed", "ing", "er")
 
 
@@ -158,7 +158,7 @@ def self_repetition(exchange: Exchange, replies: Replies, rng: random.Random) ->
     stop, times = start + len(span), rng.randint(1, 4)
     if len(span) < 3:
         times += 1  # "very very" is not a fault
-    parts = _BOTH.split(exchange.response.text)
+    parts = _SENTENCE_END.split(exchange.response.text)
     if len(parts) > 1 and rng.random() < 0.4:
         text = " ".join([*parts, rng.choice(parts)])
     elif rng.random() < 0.2:
@@ -178,7 +178,7 @@ def contradiction(exchange: Exchange, replies: Replies, rng: random.Random) -> F
     reply = exchange.response.text
     unclear = frozenset({"off_topic", "ignores_question", "echo"})
     if own and rng.random() < 0.6:
-        sentences = [part for part in _BOTH.split(rng.choice(own)) if "?" not in part]
+        sentences = [part for part in _SENTENCE_END.split(rng.choice(own)) if "?" not in part]
         denied = _denied(rng.choice(sentences), rng) if sentences else None
         if denied:
             text = rng.choice((denied, denied, f"{denied} {reply}"))
@@ -312,7 +312,7 @@ def _denied(text: str, rng: random.Random) -> str | None:
     changed = ATTACKS["contradict"](text, "", "", rng)
     if changed != text and rng.random() < 0.5:
         return changed
-    if found := _NOT.search(text):
+    if found := _AUXILIARY.search(text):
         return f"{text[: found.end()]} not{text[found.end() :]}"
     if found := _VERB.search(text):
         return f"{text[: found.start()]}{found[1]} don't {found[2]}{text[found.end() :]}"

@@ -532,7 +532,7 @@ def test_an_artifact_is_replaced_only_when_told(tmp_path: Path, tiny_bert: Path)
     assert "--force" in refused.stderr
     both = run_causerie(*again, "--force", "--resume")
     assert both.returncode == 2
-    assert "give one" in both.stderr
+    assert "give only one" in both.stderr
     assert (out / "config.json").read_text() == before
     # The same training, whole again: it ends with the same artifact.
     anew = run_causerie(*again, "--force")
