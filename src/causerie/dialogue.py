@@ -362,7 +362,8 @@ def checked(value: object, name: str) -> str:
         )
     if "\0" in value:
         raise RecordError(f"{name} has a NUL character")
-    return encodable(value.strip(), name)
+    value = value.strip()
+    return value if value.isascii() else encodable(value, name)
 
 
 def encodable(text: str, name: str) -> str:

@@ -159,7 +159,7 @@ def test_an_unknown_suffix_is_refused_before_anything_is_scored(
 def test_every_command_has_the_engines_and_the_store(terminal: Terminal) -> None:
     for command in ("run", "reproduce", "probe", "rank", "causes"):
         _, shown, _ = terminal.run(command, "--help")
-        wanted = ["--encoder", "--lm", "--device", "--dtype", "--threads", "--offline"]
+        wanted = ["--encoder", "--lm", "--device", "--dtype", "--backend", "--threads", "--offline"]
         if command != "causes":
             wanted += ["--scores", "--refresh"]
         assert [option for option in wanted if option not in shown] == []

@@ -113,3 +113,15 @@ def test_scoring_with_a_plain_bert_does_not_import_transformers(tiny_bert: Path)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.usefixtures("default_models")
+@pytest.mark.parametrize("metric", ["cosine", "density"])
+def test_scoring_with_what_ships_does_not_import_transformers(metric: str) -> None:
+    code = (
+        "import sys, causerie; "
+        f"causerie.evaluate(['hi there', 'hello, how are you?'], {metric!r}); "
+        "print('transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

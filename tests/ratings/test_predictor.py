@@ -787,6 +787,7 @@ def test_two_ratings_are_compared(tmp_path: Path) -> None:
 
 def test_every_command_has_all_engine_options() -> None:
     wanted = {"encoder", "lm", "turn_format", "device", "dtype", "threads", "models_dir", "offline"}
+    wanted |= {"backend"}
     for command in ratings_app.registered_commands:
         assert command.callback is not None
         if command.callback.__name__ == "agreement":  # which runs no network

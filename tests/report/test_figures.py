@@ -19,7 +19,7 @@ scores = st.floats(-1e6, 1e6)
 def figures_of(values: list[float], column: Column = Column(), start: int = 0) -> Figures:  # noqa: B008
     figures = Figures(column)
     for row, value in enumerate(values, start):
-        figures.add(Score(value), lambda row=row: Quote(row, row, f"d{row}", 1))
+        figures.add([Score(value)], lambda _, row=row: Quote(row, row, f"d{row}", 1))
     return figures
 
 
@@ -33,7 +33,7 @@ def test_mean_and_spread_are_the_textbook_ones(values: list[float]) -> None:
 
 def test_one_value_has_no_spread_and_none_is_counted_apart() -> None:
     figures = figures_of([2.0])
-    figures.add(Score.unscored("why"), lambda: Quote(1, 1, "d", 1))
+    figures.add([Score.unscored("why")], lambda _: Quote(1, 1, "d", 1))
     assert (figures.scored, figures.unscored, figures.spread) == (1, {"why": 1}, None)
     assert (figures.mean, figures.share_unscored) == (2.0, 0.5)
 
@@ -44,7 +44,7 @@ def test_empty_responses_count_as_the_worst_value(
 ) -> None:
     figures = figures_of(values, Column(range=(bound, None), calibrated=True))
     for row in range(empty):
-        figures.add(EMPTY, lambda row=row: Quote(100 + row, 0, "e", 1))
+        figures.add([EMPTY], lambda _, row=row: Quote(100 + row, 0, "e", 1))
     counted = [*values, *[min(values) if bound is None else bound] * empty]
     assert figures.mean == pytest.approx(statistics.fmean(counted), rel=1e-9, abs=1e-6)
     assert figures.spread == pytest.approx(statistics.stdev(counted), rel=1e-6, abs=1e-5)
@@ -57,8 +57,17 @@ def test_empty_responses_count_as_the_worst_value(
 def test_mean_percentile_counts_empty_responses_as_nought() -> None:
     figures = Figures(Column(calibrated=True))
     for row, score in enumerate((Score(1.0, 90.0), Score(1.0, 60.0), EMPTY)):
-        figures.add(score, lambda row=row: Quote(row, row, "d", 1))
+        figures.add([score], lambda _, row=row: Quote(row, row, "d", 1))
     assert figures.percentile == 50.0
+
+
+@given(st.lists(scores, min_size=1, max_size=60), st.integers(1, 60))
+def test_how_many_come_at_a_time_does_not_matter(values: list[float], at_a_time: int) -> None:
+    figures = Figures(Column())
+    for start in range(0, len(values), at_a_time):
+        part = [Score(value) for value in values[start : start + at_a_time]]
+        figures.add(part, lambda n, start=start: Quote(start + n, start + n, f"d{start + n}", 1))
+    assert figures == figures_of(values)
 
 
 @given(st.lists(scores, min_size=1, max_size=40), st.randoms())

@@ -44,7 +44,7 @@ def group(name: str, shares: dict[str, float] | None = None) -> Group:
     for fault, share in (shares or {}).items():
         one = figures[f"faults.{fault}"] = Figures(Column(fault, "x", "lower", (0, 1), limit=0.6))
         for i in range(100):
-            one.add(Score(0.9 if i < 100 * share else 0.1), lambda: Quote(0, 0, "d", 0))
+            one.add([Score(0.9 if i < 100 * share else 0.1)], lambda _: Quote(0, 0, "d", 0))
     return Group(name, name, figures)
 
 

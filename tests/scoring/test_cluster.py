@@ -209,6 +209,7 @@ def test_killed_workers_and_a_killed_driver(tmp_path: Path) -> None:
         (["--runner", "ray", "--out", "o", "--limit", "3"], "--limit has no effect"),
         (["--runner", "ray", "--out", "o", "--scores", "s"], "--scores has no effect"),
         (["--runner", "ray", "--out", "o", "--device", "cuda"], "leave --device out"),
+        (["--runner", "ray", "--out", "o", "--backend", "auto"], "name one with --backend"),
     ],
 )
 def test_what_has_no_meaning_there_is_refused(

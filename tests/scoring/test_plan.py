@@ -142,3 +142,13 @@ def test_who_keeps_their_own_network_is_said() -> None:
     plan = Plan.of("density,cosine,length", settings=Settings(encoder="somewhere"))
     with pytest.warns(CauserieWarning, match="--encoder somewhere has no effect on density: "):
         plan.check_settings()
+
+
+def test_who_computes_in_float32_all_the_same_is_said() -> None:
+    plan = Plan.of("density,causalscore", settings=Settings(backend="onednn-bf16"))
+    with pytest.warns(CauserieWarning, match="onednn-bf16 would change the scores of causalscore"):
+        plan.check_settings()
+    assert [said.rpartition("|")[2] for said in plan.signatures.values()] == [
+        "onednn-bf16",
+        "onednn",
+    ]

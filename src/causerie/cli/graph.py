@@ -24,7 +24,7 @@ Word = Annotated[str, typer.Argument(metavar="WORD", show_default=False)]
 
 
 @graph_app.command()
-@engine_options_but("lm", "turn_format", "research")
+@engine_options_but("backend", "lm", "turn_format", "research")
 def build(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the graph.")],
     conceptnet: Annotated[

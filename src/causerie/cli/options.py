@@ -44,6 +44,14 @@ TurnFormat = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1...", rich_help_panel=_ENGINES)]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.", rich_help_panel=_ENGINES)]
+Backend = Annotated[
+    str,
+    typer.Option(
+        help="What computes encoders: torch, onednn, onednn-bf16, or auto, the quickest that is "
+        "right on this machine.",
+        rich_help_panel=_ENGINES,
+    ),
+]
 Threads = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(min=1, help="CPU threads [default: automatic].", rich_help_panel=_ENGINES),
@@ -141,6 +149,7 @@ _ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
     "turn_format": (TurnFormat, None),
     "device": (Device, "auto"),
     "dtype": (Dtype, "float32"),
+    "backend": (Backend, "torch"),
     "threads": (Threads, None),
     "models_dir": (ModelsDir, None),
     "offline": (Offline, False),

@@ -168,7 +168,7 @@ def _recipe(
 
     given: dict[str, Any] = changed(asked)
     for name, value in changed(settings).items():
-        if name in ("encoder", "lm", "turn_format", "dtype"):
+        if name in ("encoder", "lm", "turn_format", "dtype", "backend"):
             given[name] = value
     given |= {"features": asked.features, "seed": asked.seed, "least": asked.least}
     if asked.least == LEAST_PAIRS:

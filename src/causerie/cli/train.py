@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from causerie.training.trainable import Trainable, TrainingRun
 
 
-@engine_options_but("dtype", "turn_format", "research")
+@engine_options_but("backend", "dtype", "turn_format", "research")
 def train(
     metric: Annotated[
         str,

@@ -149,7 +149,34 @@ class Engines:
         from causerie.engines.encoder import Encoder
 
         settings = replace(self.settings, encoder=name) if name else self.settings
-        return Encoder.load(self.store, settings, trainable=trainable)
+        encoder = Encoder.load(self.store, settings, trainable=trainable)
+        if not trainable:
+            encoder.compute_with(self.backend(name))
+        return encoder
+
+    def backend(self, name: str | None = None, *, exact: bool = False) -> str:
+        """What computes an encoder, in float32 if it is to be `exact`.
+
+        `auto` is settled once for a machine and an encoder.
+        """
+        chosen = self.settings.backend
+        if chosen == "auto":
+            settings = replace(self.settings, encoder=name or self.settings.encoder)
+
+            def settle() -> tuple[str, str]:
+                from causerie.engines.backends import settled
+
+                with used_threads(settings.threads):
+                    return settled(self.store, settings)
+
+            return self.shared(("backend", settings.encoder), settle)[exact]
+        return "onednn" if exact and chosen == "onednn-bf16" else chosen
+
+    def backend_of(self, backbone: str, *, exact: bool = False) -> str:
+        """The same for the encoder that an artifact was trained on."""
+        if self.settings.backend != "auto":
+            return self.backend(exact=exact)  # wherever that encoder is
+        return self.backend(self._backbone(backbone)[0], exact=exact)
 
     def steady(self, info: ArtifactInfo) -> ArtifactInfo:
         """What is known of an artifact, which stays the same as long as these engines are used."""
@@ -167,32 +194,37 @@ class Engines:
         tuning: Tuning,
         window: int | None = None,
         part: str = "encoder",
+        *,
+        exact: bool = False,
     ) -> Encoder:
         """The encoder as an artifact's training left it, shared by all who use the artifact.
 
         `window` is how many tokens it may see at most; `part` says which it is where an
         artifact has several. Where training left the encoder as it was, it is the stock one.
+        `exact` is for metrics whose scores another precision would change too much.
         """
-        if tuning.kind == "frozen" and window is None and self._is_stock(artifact):
+        backend = self.backend_of(artifact.backbone, exact=exact)
+        untouched = tuning.kind == "frozen" and window is None and self._is_stock(artifact)
+        if untouched and backend == self.backend():
             return self.encoder
         return self.shared(
-            ("encoder", artifact.encoder_sha256(part), tuning, window),
-            lambda: self._restored(artifact, tuning, window, part),
+            ("encoder", artifact.encoder_sha256(part), tuning, window, backend),
+            lambda: self._restored(artifact, tuning, window, part, backend),
         )
 
     def _restored(
-        self, artifact: Artifact, tuning: Tuning, window: int | None, part: str
+        self, artifact: Artifact, tuning: Tuning, window: int | None, part: str, backend: str
     ) -> Encoder:
         from causerie.engines.encoder import Encoder
         from causerie.engines.tuning import tuned
 
-        # What was tuned was a network of transformers, with all its weights.
-        tuned_there = tuning.kind != "frozen"
-        name, store = self._backbone(artifact)
+        name, store = self._backbone(artifact.backbone)
         settings = replace(self.settings, encoder=name)
-        encoder = Encoder.load(store, settings, trainable=tuned_there)
+        # An adapter is merged by the library that trained it; other weights take their places.
+        encoder = Encoder.load(store, settings, trainable=tuning.kind == "adapter")
         encoder.input.window = min(encoder.input.window, window or encoder.input.window)
         encoder.model = tuned(encoder.model, encoder.sha256, artifact, part, tuning)
+        encoder.compute_with(backend)
         return encoder
 
     def _is_stock(self, artifact: Artifact) -> bool:
@@ -200,10 +232,9 @@ class Engines:
         stock = self.store.identify(self.settings.encoder, "encoder")
         return stock.sha256 == artifact.backbone_sha256
 
-    def _backbone(self, artifact: Artifact) -> tuple[str, Store]:
-        """Its name and where it is now: folders move, so `--encoder` may say another place."""
+    def _backbone(self, name: str) -> tuple[str, Store]:
+        """An artifact's, and where it is: folders move, so `--encoder` may say another place."""
         given = self.settings.encoder != Settings().encoder
-        name = artifact.backbone
         if given and all(name != entry.name for entry in self.store.entries()):
             return self.settings.encoder, self.store
         return name, self.store.consented(name, "encoder", f"add --encoder {name}")
@@ -274,4 +305,10 @@ class Engines:
                 model = f"lm:{stock.label}@{stock.digest[:12]}"
             return ",".join([model, form or "own format", settings.dtype])
         found = self.store.identify(name or self.settings.encoder, kind)
-        return f"{kind}:{found.label}@{found.digest[:12]},{self.settings.dtype}"
+        model = f"{kind}:{found.label}@{found.digest[:12]}"
+        backend = self.backend(name) if kind == "encoder" else "torch"
+        return f"{model},{self.precision(backend)}"
+
+    def precision(self, backend: str) -> str:
+        """How exactly numbers are made, for signatures."""
+        return self.settings.dtype if backend == "torch" else backend

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -30,12 +30,16 @@ from causerie.models import Pooling, load_backbone
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from causerie.engines.onednn import OneDnn
     from causerie.engines.settings import Settings
     from causerie.models import Backbone, Store
 
 EncoderInput: TypeAlias = tuple[tuple[str, ...], ...]
 Floats: TypeAlias = "NDArray[np.float32]"
 Ids: TypeAlias = "NDArray[np.int32]"
+Pass: TypeAlias = tuple[list[int], torch.Tensor, torch.Tensor]
+"""Of some rows: their places among those that were asked for, their token vectors (rows, tokens,
+dimension) in float32, and the mask of what is not padding. Rows beyond the places are nobody's."""
 
 # Far more characters than a token has in any language: a longer turn cannot fit the window,
 # and tokenising megabytes that are thrown away afterwards takes seconds.
@@ -75,6 +79,14 @@ class TokenVectors:
     ids: Ids
     special: NDArray[np.bool_]
     """Which tokens are the model's own, such as [CLS], rather than of the text."""
+
+
+class Backend(Protocol):
+    """Makes the token vectors of rows: each row's the same whatever others there are."""
+
+    def passes(self, rows: Sequence[Row], budget: int) -> Iterator[Pass]:
+        """All rows, in any order, about `budget` tokens at a time."""
+        ...
 
 
 class Tokens:
@@ -223,6 +235,7 @@ class Encoder:
         )
         self._budget = budget or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
         self._known: Cache[tuple[str, tuple[int, bytes]], Floats] = Cache(REMEMBERED_VECTORS)
+        self._quicker: OneDnn | None = None
 
     @classmethod
     def load(cls, store: Store, settings: Settings, *, trainable: bool = False) -> Encoder:
@@ -259,12 +272,20 @@ class Encoder:
                 new.append(index)
             else:
                 vectors[index] = known
-        for places, batch in self._batches(rows, new):
-            pooled = pool(self._infer(batch), batch["attention_mask"], pooling).cpu().numpy()
+        for places, hidden, mask in self._passes(rows, new):
+            pooled = pool(hidden, mask, pooling).cpu().numpy()
             for indices, vector in zip(places, pooled, strict=False):
                 vectors[indices] = vector
                 self._known.put((pooling, rows[indices[0]].key), vector.copy())
         return vectors
+
+    def compute_with(self, backend: str) -> None:
+        """Let one of `BACKENDS` make the vectors from now on; with another than torch, for good."""
+        if backend != "torch":
+            from causerie.engines.onednn import converted
+
+            self.model = self._quicker = converted(self.model, backend, self.name)
+            self.forget()
 
     def as_now(self) -> Encoder:
         """Return one with the present weights, which stay when this one is trained on."""
@@ -289,9 +310,8 @@ class Encoder:
             tokens += len(row)
             if tokens >= BATCHES_AT_ONCE * self._budget or stop == len(rows):
                 found: dict[int, Floats] = {}
-                for places, batch in self._batches(rows, range(start, stop)):
-                    hidden = self._infer(batch)
-                    pooled = pool(hidden, batch["attention_mask"], self.pooling).cpu().numpy()
+                for places, hidden, mask in self._passes(rows, range(start, stop)):
+                    pooled = pool(hidden, mask, self.pooling).cpu().numpy()
                     all_vectors = hidden.cpu().numpy()
                     for indices, vectors, one in zip(places, all_vectors, pooled, strict=False):
                         row = rows[indices[0]]
@@ -312,28 +332,29 @@ class Encoder:
         hidden: torch.Tensor = self.model(**moved).last_hidden_state
         return hidden
 
-    def _infer(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        with torch.inference_mode():
-            return self.forward(batch).float()
-
-    def _batches(
+    def _passes(
         self, rows: Sequence[Row], wanted: Iterable[int]
-    ) -> Iterator[tuple[list[list[int]], dict[str, torch.Tensor]]]:
-        """Batches that hold each distinct wanted row once, equal padded lengths together.
+    ) -> Iterator[tuple[list[list[int]], torch.Tensor, torch.Tensor]]:
+        """Token vectors of the wanted rows, in float32, each distinct one made once.
 
-        With each batch, for each of its rows, where among `rows` it occurs; rows of the batch
-        beyond those are there for its shape.
+        With the vectors of several rows, for each of these, where among `rows` it occurs, and
+        the mask of what is not padding; rows beyond those are there for the shape of the pass.
         """
-        places: dict[tuple[int, bytes], list[int]] = {}
+        found: dict[tuple[int, bytes], list[int]] = {}
         for index in wanted:
-            places.setdefault(rows[index].key, []).append(index)
-        distinct = list(places.values())
-        first = [rows[indices[0]] for indices in distinct]
-        for batch in batches([len(row) for row in first], self._budget):
-            yield (
-                [distinct[place] for place in batch],
-                self.input.collate_alike([first[place] for place in batch]),
-            )
+            found.setdefault(rows[index].key, []).append(index)
+        distinct = list(found.values())
+        backend: Backend = self._quicker or self
+        for places, hidden, mask in backend.passes([rows[i[0]] for i in distinct], self._budget):
+            yield [distinct[place] for place in places], hidden, mask
+
+    def passes(self, rows: Sequence[Row], budget: int) -> Iterator[Pass]:
+        """Torch's own: rows of one padded length go through the network together."""
+        for places in batches([len(row) for row in rows], budget):
+            batch = self.input.collate_alike([rows[place] for place in places])
+            with torch.inference_mode():
+                hidden = self.forward(batch).float()
+            yield places, hidden, batch["attention_mask"]
 
     @cached_property
     def _embeddings(self) -> Floats:

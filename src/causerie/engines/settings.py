@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
+BACKENDS = ("torch", "onednn", "onednn-bf16")
+"""What may compute an encoder's layers."""
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,4})?", re.ASCII)
 
 
@@ -30,6 +32,8 @@ class Settings:
     """`auto` (CUDA if there is one), `cpu`, `cuda`, `cuda:1`..."""
     dtype: str = "float32"
     """`float32`, `bfloat16` or `float16`."""
+    backend: str = "torch"
+    """What computes encoders: one of `BACKENDS`, or `auto`, the quickest that is right here."""
     threads: int | None = None
     """CPU threads while networks compute; None leaves torch's own choice (the physical cores)."""
     models_dir: Path | None = None
@@ -45,6 +49,14 @@ class Settings:
             raise CauserieError(f"unknown device {self.device!r}: use auto, cpu, cuda or cuda:N")
         if self.dtype not in DTYPES:
             raise CauserieError(f"unknown dtype {self.dtype!r}: use one of {', '.join(DTYPES)}")
+        if self.backend not in (*BACKENDS, "auto"):
+            choices = ", ".join(BACKENDS)
+            raise CauserieError(f"unknown backend {self.backend!r}: use {choices} or auto")
+        if self.backend in BACKENDS[1:] and (self.dtype != "float32" or "cuda" in self.device):
+            raise CauserieError(
+                f"--backend {self.backend} computes on the processor, in a precision of its own: "
+                "leave out --device and --dtype, or --backend"
+            )
 
     def torch_device(self) -> torch.device:
         import torch

@@ -63,7 +63,9 @@ class Tuning:
             result = set_peft_model_state_dict(model, dict(weights))
             missing = [key for key in result.missing_keys if "lora_" in key]
         else:
-            result = model.load_state_dict(weights, strict=False)
+            unused: tuple[str, ...] = getattr(model, "unused", ())
+            used = {name: w for name, w in weights.items() if not name.startswith(unused)}
+            result = model.load_state_dict(used, strict=False)
             trained = {name for name, p in model.named_parameters() if p.requires_grad}
             missing = sorted(trained.intersection(result.missing_keys))
         if missing or result.unexpected_keys:

@@ -24,11 +24,20 @@ from causerie.io.reading import (
 from causerie.io.records import to_fields
 from causerie.io.rows import parse_columns
 from causerie.io.sources import Rejected
-from causerie.io.tables import arrow_table, check_table_path, parquet_bytes, read_table, write_table
+from causerie.io.tables import (
+    Block,
+    arrow_table,
+    check_table_path,
+    parquet_bytes,
+    read_table,
+    write_blocks,
+    write_table,
+)
 
 __all__ = [
     "INPUT_FORMATS",
     "Annotation",
+    "Block",
     "Folder",
     "Labelled",
     "Record",
@@ -48,6 +57,7 @@ __all__ = [
     "read_turns",
     "records_of",
     "to_fields",
+    "write_blocks",
     "write_table",
     "write_whole",
 ]

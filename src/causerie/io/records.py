@@ -267,9 +267,8 @@ def _listener(named: Sequence[Turn], last: str) -> str:
 
 def _said(item: Mapping[str, object]) -> str:
     """The text of a turn, which may be empty: saying nothing is an answer, too."""
-    if "text" in item and item["text"] is None:
-        return ""
-    return checked(item.get("text"), "text")
+    said = item.get("text")
+    return "" if said is None and "text" in item else checked(said, "text")
 
 
 def _is_text(value: object) -> bool:

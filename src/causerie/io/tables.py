@@ -13,13 +13,14 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from json.encoder import encode_basestring
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeAlias
 
 from causerie.errors import CauserieError
 from causerie.io.atomic import atomic_write
@@ -28,6 +29,9 @@ from causerie.io.jsontext import plain
 
 if TYPE_CHECKING:
     import pyarrow
+
+Block: TypeAlias = Mapping[str, Sequence[Any]]
+"""Some rows that follow each other, column by column."""
 
 KEYS: Mapping[str, type] = {
     "dialogue_id": str,
@@ -47,6 +51,8 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SUFFIXES = (".jsonl", *_DELIMITERS, ".parquet")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _ROWS = 10_000
+_BLOCK = 128
+"""Rows that are made a block; a block is held whole."""
 
 
 def write_table(
@@ -61,21 +67,30 @@ def write_table(
     A column that a row lacks is null, and so is a number that is not finite. A Parquet file also
     holds what is said `about` the table; the others have no place for it.
     """
-    suffix, zipped = _format(path)
     kinds = _kinds(columns, types)
-    values = ([_value(row.get(name), kind) for name, kind in kinds.items()] for row in rows)
+    write_blocks(_blocks(rows, kinds), path, kinds, about)
+
+
+def write_blocks(
+    blocks: Iterable[Block],
+    path: Path,
+    types: Mapping[str, type],
+    about: Mapping[str, object] | None = None,
+) -> None:
+    """Write rows that come in blocks, each with all of these columns, as `write_table` does."""
+    suffix, zipped = _format(path)
+    typed = ([_typed(block[name], kind) for name, kind in types.items()] for block in blocks)
     with atomic_write(path) as file:
         if suffix == ".parquet":
-            _write_parquet(values, kinds, file, about or {})
+            _write_parquet(typed, types, file, about or {})
             return
         # No name and time in the gzip header: the same rows give the same bytes.
         outer = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
         text = io.TextIOWrapper(outer, encoding="utf-8", newline="")
         if suffix == ".jsonl":
-            for row in values:
-                text.write(_json(dict(zip(kinds, row, strict=True))) + "\n")
+            _write_jsonl(typed, types, text)
         else:
-            _write_delimited(values, kinds, text, _DELIMITERS[suffix])
+            _write_delimited(typed, types, text, _DELIMITERS[suffix])
         text.flush()
         text.detach()
         if zipped:
@@ -112,12 +127,12 @@ def read_about(path: Path | BinaryIO) -> dict[str, Any]:
 
 
 def parquet_bytes(
-    rows: Iterable[Mapping[str, object]], types: Mapping[str, type], about: Mapping[str, object]
+    blocks: Iterable[Block], types: Mapping[str, type], about: Mapping[str, object]
 ) -> bytes:
-    """What `write_table` would write as .parquet."""
+    """What `write_blocks` would write as .parquet."""
     file = io.BytesIO()
-    values = ([_value(row.get(name), kind) for name, kind in types.items()] for row in rows)
-    _write_parquet(values, types, file, about)
+    typed = ([_typed(block[name], kind) for name, kind in types.items()] for block in blocks)
+    _write_parquet(typed, types, file, about)
     return file.getvalue()
 
 
@@ -147,16 +162,23 @@ def _kinds(columns: Sequence[str], types: Mapping[str, type] | None) -> dict[str
     return {name: known.get(name, float) for name in columns}
 
 
-def _value(value: Any, kind: type) -> Any:
-    """The value as its column's type: what a row holds is only ever one of four types."""
-    if value is None:
-        return None
+def _blocks(rows: Iterable[Mapping[str, object]], names: Iterable[str]) -> Iterator[Block]:
+    """Rows as blocks; what a row lacks is None."""
+    rest = iter(rows)
+    while some := list(islice(rest, _BLOCK)):
+        yield {name: [row.get(name) for row in some] for name in names}
+
+
+def _typed(values: Sequence[Any], kind: type) -> list[Any]:
+    """A column's values as its type: what a table holds is only ever one of four types."""
     if kind is dict:
-        return plain(value, "value")
+        return [None if value is None else plain(value, "value") for value in values]
     if kind is float:
-        number = float(value)
-        return number if math.isfinite(number) else None
-    return kind(value)
+        return [
+            number if value is not None and isfinite(number := float(value)) else None
+            for value in values
+        ]
+    return [None if value is None else kind(value) for value in values]
 
 
 def _json(value: object) -> str:
@@ -170,21 +192,46 @@ def _row(line: str) -> dict[str, object]:
     return row
 
 
+_WRITTEN: Mapping[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    int: int.__repr__,
+    float: float.__repr__,
+    dict: _json,
+}
+"""How JSON has a value of each type."""
+
+
+def _write_jsonl(
+    blocks: Iterable[list[list[Any]]], types: Mapping[str, type], text: TextIO
+) -> None:
+    # One template for all rows: an encoder looks at every key of every row again.
+    names = [_json(name).replace("%", "%%") for name in types]
+    template = "{" + ", ".join(f"{name}: %s" for name in names) + "}\n"
+    for block in blocks:
+        columns = [
+            ["null" if value is None else written(value) for value in values]
+            for values, written in zip(
+                block, map(_WRITTEN.__getitem__, types.values()), strict=True
+            )
+        ]
+        text.write("".join([template % row for row in zip(*columns, strict=True)]))
+
+
 def _write_delimited(
-    rows: Iterable[list[Any]], kinds: Mapping[str, type], text: TextIO, delimiter: str
+    blocks: Iterable[list[list[Any]]], types: Mapping[str, type], text: TextIO, delimiter: str
 ) -> None:
     writer = csv.writer(text, delimiter=delimiter)
-    writer.writerow([_disarmed(name) for name in kinds])
-    for row in rows:
-        writer.writerow([_cell(v, kind) for v, kind in zip(row, kinds.values(), strict=True)])
+    writer.writerow([_disarmed(name) for name in types])
+    for block in blocks:
+        columns = [_cells(values, kind) for values, kind in zip(block, types.values(), strict=True)]
+        writer.writerows(zip(*columns, strict=True))
 
 
-def _cell(value: Any, kind: type) -> Any:
-    if value is None:
-        return None
-    if kind is dict:
-        return _json(value)
-    return _disarmed(value) if kind is str else value
+def _cells(values: list[Any], kind: type) -> list[Any]:
+    if kind not in (str, dict):
+        return values
+    shown = _disarmed if kind is str else _json
+    return [None if value is None else shown(value) for value in values]
 
 
 def _read_delimited(
@@ -216,35 +263,43 @@ def _armed(text: str) -> str:
 
 def arrow_table(rows: Iterable[Mapping[str, object]], types: Mapping[str, type]) -> pyarrow.Table:
     """The rows as a table in memory, with the columns that a Parquet file would have."""
-    values = [[_value(row.get(name), kind) for name, kind in types.items()] for row in rows]
-    return _arrow(values, types)
+    held = list(rows)
+    return _arrow([_typed([row.get(n) for row in held], kind) for n, kind in types.items()], types)
 
 
-def _arrow(rows: Sequence[Sequence[Any]], kinds: Mapping[str, type]) -> pyarrow.Table:
+def _arrow(columns: Sequence[list[Any]], types: Mapping[str, type]) -> pyarrow.Table:
     import pyarrow as pa
 
     arrow = {str: pa.string(), dict: pa.string(), int: pa.int64(), float: pa.float64()}
-    columns = {}
-    for index, (name, kind) in enumerate(kinds.items()):
-        values = [row[index] for row in rows]
-        if kind is dict:
-            values = [None if value is None else _json(value) for value in values]
-        columns[name] = pa.array(values, arrow[kind])
-    return pa.table(columns)
+    arrays = {}
+    for values, (name, kind) in zip(columns, types.items(), strict=True):
+        cells = _cells(values, kind) if kind is dict else values
+        arrays[name] = pa.array(cells, arrow[kind])
+    return pa.table(arrays)
 
 
 def _write_parquet(
-    rows: Iterator[list[Any]],
-    kinds: Mapping[str, type],
+    blocks: Iterable[list[list[Any]]],
+    types: Mapping[str, type],
     file: BinaryIO,
     about: Mapping[str, object],
 ) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _arrow([], kinds).schema.with_metadata({ABOUT: _json(plain(about, "about"))})
+    nothing = _arrow([[] for _ in types], types)
+    schema = nothing.schema.with_metadata({ABOUT: _json(plain(about, "about"))})
     with pq.ParquetWriter(file, schema) as writer:
-        while batch := list(islice(rows, _ROWS)):
-            writer.write_table(_arrow(batch, kinds).replace_schema_metadata(schema.metadata))
+        held, rows = [], 0
+        for block in blocks:
+            held.append(_arrow(block, types).replace_schema_metadata(schema.metadata))
+            rows += len(held[-1])
+            while rows >= _ROWS:
+                table = pa.concat_tables(held)
+                writer.write_table(table.slice(0, _ROWS))
+                held, rows = [table.slice(_ROWS)], rows - _ROWS
+        if rows:
+            writer.write_table(pa.concat_tables(held))
 
 
 def _read_parquet(path: Path, types: Mapping[str, type] | None) -> Iterator[dict[str, object]]:

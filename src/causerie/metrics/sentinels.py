@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from causerie.dialogue import Dialogue, Exchange
+from causerie.dialogue import Dialogue, Exchange, Turn
 from causerie.metrics.base import Column, Level, Metric, Score, Scores
 from causerie.text import words
 
@@ -39,8 +40,10 @@ class Length(Sentinel):
     summary = "number of words in the response"
     unit = "words"
 
-    def score_one(self, exchange: Exchange) -> float:
-        return len(words(exchange.response.text))
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        return [_quotient(len(words(exchange.response.text)), 1) for exchange in exchanges]
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,10 @@ class Turns(Sentinel):
     summary = "number of turns before the response; for a dialogue, of all its turns"
     unit = "turns"
 
-    def score_one(self, exchange: Exchange) -> float:
-        return exchange.turn
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
+    ) -> list[Scores]:
+        return [_quotient(exchange.turn, 1) for exchange in exchanges]
 
     def score_dialogues(
         self,
@@ -60,7 +65,7 @@ class Turns(Sentinel):
         speaker: str | None = None,
         explain: bool = False,
     ) -> list[Scores]:
-        return [(Score.of(len(d.turns)),) for d in dialogues]
+        return [_quotient(len(dialogue.turns), 1) for dialogue in dialogues]
 
 
 @dataclass(frozen=True)
@@ -73,25 +78,32 @@ class Overlap(Sentinel):
         self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
     ) -> list[Scores]:
         # One pass over each dialogue, so that the cost does not grow with its length squared.
-        walks: dict[int, list[int]] = {}
-        for index, exchange in enumerate(exchanges):
-            walks.setdefault(id(exchange.dialogue), []).append(index)
-        scores: dict[int, Score] = {}
-        for indices in walks.values():
-            said: set[str] = set()
-            walked = 0
-            for index in sorted(indices, key=lambda i: exchanges[i].turn):
-                exchange = exchanges[index]
-                for turn in exchange.last(exchange.turn - walked):
-                    said.update(words(turn.text))
-                walked = exchange.turn
-                scores[index] = _share(set(words(exchange.response.text)), said)
-        return [(scores[index],) for index in range(len(exchanges))]
+        last: dict[int, Exchange] = {}
+        for exchange in exchanges:
+            before = last.setdefault(id(exchange.dialogue), exchange)
+            if before.turn < exchange.turn:
+                last[id(exchange.dialogue)] = exchange
+        shares = {key: _shares(one.dialogue.turns[: one.turn + 1]) for key, one in last.items()}
+        return [shares[id(exchange.dialogue)][exchange.turn] for exchange in exchanges]
 
 
-def _share(response: set[str], said: set[str]) -> Score:
-    if not said:
-        return Score.unscored("no words in the context")
-    if not response:
-        return Score.unscored("no words in the response")
-    return Score.of(len(response & said) / len(response))
+def _shares(turns: Sequence[Turn]) -> list[Scores]:
+    """Return the share of each turn's words that occur in earlier turns."""
+    shares: list[Scores] = []
+    said: set[str] = set()
+    for turn in turns:
+        own, known = set(words(turn.text)), len(said)
+        said |= own
+        if not known:
+            shares.append((Score.unscored("no words in the context"),))
+        elif not own:
+            shares.append((Score.unscored("no words in the response"),))
+        else:
+            shares.append(_quotient(known + len(own) - len(said), len(own)))
+    return shares
+
+
+@lru_cache(4096)
+def _quotient(part: int, whole: int) -> Scores:
+    """Return a quotient as a score, cached because many items share few values."""
+    return (Score.of(part / whole),)

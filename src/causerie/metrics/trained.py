@@ -38,6 +38,9 @@ class TrainedMetric(Metric, Trainable):
     research: ClassVar[str | None] = None
     """Name of the artifact trained on research-only data, as in the metric's paper."""
 
+    exact: ClassVar[bool] = False
+    """Whether its ranking of replies needs encoders in float32: `tuned_encoder` is told, too."""
+
     @property
     def info(self) -> ArtifactInfo:
         """Description of its artifact, read without the weights."""
@@ -80,7 +83,9 @@ class TrainedMetric(Metric, Trainable):
 
     def signature(self, engines: Engines) -> str:
         named = f"{self._with_options()}@{engines.steady(self.info).sha256[:12]}"
-        return "|".join([named, *self._code(), engines.settings.dtype])
+        encodes = "encoder" in self.needs
+        backend = engines.backend_of(self.info.backbone, exact=self.exact) if encodes else "torch"
+        return "|".join([named, *self._code(), engines.precision(backend)])
 
     @property
     def _told_elsewhere(self) -> frozenset[str]:

@@ -180,6 +180,8 @@ class Output:
 class Bert(nn.Module):
     """The whole network, with the attributes that the encoder engine needs."""
 
+    unused = _UNUSED
+
     def __init__(self, sizes: BertSizes) -> None:
         super().__init__()
         self.config = sizes

@@ -293,7 +293,8 @@ class Extractor:
     @cached_property
     def signature(self) -> str:
         """All that determines the values besides the turns and the precision of networks."""
-        settings = replace(self.engines.settings, dtype=Settings().dtype)
+        usual = Settings()
+        settings = replace(self.engines.settings, dtype=usual.dtype, backend=usual.backend)
         engines = self.engines if settings == self.engines.settings else Engines(settings)
         return "|".join(
             self.metrics[one.alias].signature(engines) if isinstance(one, Scored) else one.signature

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any
@@ -44,7 +44,7 @@ class Quote:
 
 @dataclass
 class Figures:
-    """One column of scores, seen one score after the other.
+    """One column of scores, seen one after the other, some at a time.
 
     Values are counted in cells of width 2**exponent on a fixed grid. Whenever more than
     `MAX_CELLS` of them are occupied, the exponent grows by one and neighbours merge, so few values
@@ -113,24 +113,31 @@ class Figures:
     def share_unscored(self) -> float | None:
         return self.unscored.total() / self.items if self.items else None
 
-    def add(self, score: Score, quote: Callable[[], Quote]) -> None:
-        """Take note of one score; `quote` is asked for if the item is among the worst."""
-        value = score.value
-        if value is not None and not math.isfinite(value):
-            value, score = None, Score.unscored(f"the value is {value}")
-        if value is None:
-            self.unscored[score.reason or "no reason given"] += 1
-            if score.reason != EMPTY.reason or not self.column.better:
-                return
-        else:
-            self._add_value(value)
-            if score.percentile is not None:
-                self.percentiles += 1
-                self.percentile_sum += score.percentile
+    def add(self, scores: Sequence[Score], quote: Callable[[int], Quote]) -> None:
+        """Take note of scores; `quote` is asked for the one at a place if it is among the worst."""
+        values: list[float] = []
         # Items come in order, so one that is as bad as the last of the worst comes after it.
-        if len(self.worst) < WORST or self.badness(value) < self.badness(self.worst[-1].value):
-            self.worst.append(replace(quote(), value=value, percentile=score.percentile))
-            self._keep_worst()
+        limit = self._limit
+        for place, score in enumerate(scores):
+            value = score.value
+            if value is not None and math.isfinite(value):
+                values.append(value)
+                if score.percentile is not None:
+                    self.percentiles += 1
+                    self.percentile_sum += score.percentile
+            else:
+                why = score.reason or "no reason given"
+                reason = why if value is None else f"the value is {value}"
+                self.unscored[reason] += 1
+                if reason != EMPTY.reason or not self.column.better:
+                    continue
+                value = None
+            if self.badness(value) < limit:
+                self.worst.append(replace(quote(place), value=value, percentile=score.percentile))
+                self._keep_worst()
+                limit = self._limit
+        if values:
+            self._add_values(values)
 
     def merge(self, other: Figures, rows: int = 0, dialogues: int = 0) -> Figures:
         """The figures of both, where so many rows and dialogues come before the other's."""
@@ -208,16 +215,25 @@ class Figures:
         worst = self.worst_value
         return (self.scored, 0.0) if worst is None else (self.scored + self.empty, worst)
 
-    def _add_value(self, value: float) -> None:
-        self.scored += 1
-        difference = value - self.mean_scored
-        self.mean_scored += difference / self.scored
-        self.squares += difference * (value - self.mean_scored)
-        self.low = min(self.low, value)
-        self.high = max(self.high, value)
-        # The bound keeps the division by the finest cell width finite.
-        bounded = max(-LARGEST, min(LARGEST, value))
-        self.cells[math.floor(bounded / 2.0**self.exponent)] += 1
+    @property
+    def _limit(self) -> float:
+        """What has to be undercut to be among the worst."""
+        return self.badness(self.worst[-1].value) if len(self.worst) == WORST else math.inf
+
+    def _add_values(self, values: Sequence[float]) -> None:
+        count, mean, squares = self.scored, self.mean_scored, self.squares
+        for value in values:
+            count += 1
+            difference = value - mean
+            mean += difference / count
+            squares += difference * (value - mean)
+        self.scored, self.mean_scored, self.squares = count, mean, squares
+        self.low = min(self.low, min(values))
+        self.high = max(self.high, max(values))
+        width = 2.0**self.exponent
+        for value, times in Counter(values).items():
+            # The bound keeps the division by the finest cell width finite.
+            self.cells[math.floor(max(-LARGEST, min(LARGEST, value)) / width)] += times
         self._coarsen()
 
     def _coarsen(self) -> None:

@@ -367,6 +367,10 @@ def _quiet() -> Iterator[None]:
 def _check_plan(plan: Plan) -> None:
     if plan.settings.device.startswith("cuda"):
         raise CauserieError("the workers of --runner ray compute on processors: leave --device out")
+    if plan.settings.backend == "auto":
+        raise CauserieError(
+            "workers of --runner ray might settle on different backends: name one with --backend"
+        )
     for alias, metric in plan.metrics.items():
         if getattr(metric, "max_cost", None) is not None:
             raise CauserieError(

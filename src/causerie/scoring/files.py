@@ -9,25 +9,28 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.io import Record, Rejected, check_inputs, read, write_table
+from causerie.io import Block, Record, Rejected, check_inputs, read, write_blocks
 from causerie.progress import Progress, Watch, ignore
 from causerie.report import Shown
 from causerie.scoring.journal import ROWS, TALKS, Journal
 from causerie.scoring.scorer import Batch, Scorer
 from causerie.scoring.summary import Summary, check_page
-from causerie.scoring.table import Layout, Row, by_dialogue
+from causerie.scoring.table import Layout, Row, by_dialogue, rows_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_ABOUT = attrgetter("id", "rating", "date", "system", "background", "metadata")
+_SAID = attrgetter("speaker", "text", "role", "time", "references", "features", "message")
 _ANEW = "starting anew: the run that was interrupted here"
 
 
@@ -170,25 +173,30 @@ class Run:
         for batch in self.scorer.batches(new, explain=self.layout.explain):
             talks = self._talks(batch, summary.dialogues) if self.report else []
             summary.add(batch, text=self.layout.text)
-            rows = self._numbered(self.layout.rows(batch))
-            state = {"read": self._read.hexdigest(), "summary": summary.to_json()}
-            journal.append({ROWS: rows, TALKS: talks}, state)
+            block = self._numbered(self.layout.block(batch))
+            if journal.hold({ROWS: [block], TALKS: talks}):
+                self._keep()
             # what has been read but not scored yet does not count as done
             detail = f"{summary.items:,} {what}"
             watch(Progress("scoring", self._position, total, "bytes", detail))
+        self._keep()
         return summary
 
     def rows(self) -> Iterator[Row]:
         """What has been scored, in the order of the input."""
+        for block in self.blocks():
+            yield from rows_of(block)
+
+    def blocks(self) -> Iterator[Block]:
+        """The same, column by column."""
         paths = self.inputs.paths
-        for row in self._journal.read(ROWS):
-            yield {**row, "file": paths[row["file"]]}
+        for block in self._journal.read(ROWS):
+            yield {**block, "file": [paths[number] for number in block["file"]]}
 
     def write(self) -> list[Path]:
         """Write the table and the page, as far as they are wanted; returns what was written."""
         if self.out:
-            types = self.layout.types
-            write_table(self.rows(), list(types), self.out, types, self._about())
+            write_blocks(self.blocks(), self.out, self.layout.types, self._about())
         if self.report:
             talks = list(self._journal.read(TALKS))
             self.summary.write_page(self.report, self.scorer.plan, talks, self.inputs.title)
@@ -254,10 +262,15 @@ class Run:
         watch(Progress("scoring", note=f"{_ANEW} has read what the inputs no longer hold"))
         return self._records()
 
-    def _numbered(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _keep(self) -> None:
+        """Have the journal remember what it was given, with the state of the run after it."""
+        state = {"read": self._read.hexdigest(), "summary": self.summary.to_json()}
+        self._journal.append({}, state)
+
+    def _numbered(self, block: Block) -> Block:
         """The rows with the number of their file: the next run may name it by another path."""
-        for row in rows:
-            yield {**row, "file": self.inputs.paths.index(row["file"])}
+        numbers = {path: number for number, path in reversed([*enumerate(self.inputs.paths)])}
+        return {**block, "file": [numbers[path] for path in block["file"]]}
 
     def _new_records(
         self, records: Iterable[Record], watch: Watch
@@ -286,8 +299,8 @@ def digest(record: Record) -> bytes:
     if isinstance(record, Rejected):
         return sha256(repr((record.line, record.reason)).encode("utf-8", "replace")).digest()
     dialogue, turn = (record.dialogue, record.turn) if isinstance(record, Exchange) else (record, 0)
-    content = repr((type(record).__name__, turn, replace(dialogue, source=None)))
-    return sha256(content.encode("utf-8", "replace")).digest()
+    content = (type(record).__name__, turn, _ABOUT(dialogue), [*map(_SAID, dialogue.turns)])
+    return sha256(repr(content).encode("utf-8", "replace")).digest()
 
 
 def _is_file(path: str) -> bool:

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 ROWS, TALKS = "rows.jsonl", "conversations.jsonl"
 WAIT = 1.0
 """Seconds that a run waits for another one in its place, which may be just ending."""
+HELD = 2 << 20
+"""Bytes of rows that are held before they are kept, at most."""
+HELD_SECONDS = 1.0
 _PARTIAL, _OLD = ".partial", ".old"
 _TEMPORARY = "causerie-run-"
 _BLOCK = 1 << 20
@@ -50,6 +54,10 @@ class Journal:
         self._sizes = dict.fromkeys((ROWS, TALKS), 0)
         self._sums = {name: sha256() for name in self._sizes}
         """Of the bytes that count."""
+        self._held: dict[str, list[bytes]] = {name: [] for name in self._sizes}
+        """Lines that are to be added."""
+        self._kept = 0.0
+        """When the last ones were."""
         self._checkpoint = folder / "checkpoint.json"
         self._lock = FileLock(folder / "lock")
 
@@ -138,14 +146,27 @@ class Journal:
             with self._guarded(), open(self.folder / name, "ab") as file:
                 file.truncate(size)
 
-    def append(self, lines: Mapping[str, Iterable[Mapping[str, Any]]], state: Any) -> None:
-        """Add lines to the files and remember the state after them, all or nothing."""
-        sizes, sums = dict(self._sizes), {name: one.copy() for name, one in self._sums.items()}
+    def hold(self, lines: Mapping[str, Iterable[Mapping[str, Any]]]) -> bool:
+        """Take lines that `append` will add; True if they have become so many that it should now.
+
+        To wait for a disk takes longer than many rows do, so a kill may cost a second's work, but
+        never more than an eighth of all.
+        """
         for name, rows in lines.items():
-            data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            self._write(self.folder / name, "ab", data)
-            sizes[name] += len(data)
-            sums[name].update(data)
+            self._held[name] += [(json.dumps(row) + "\n").encode() for row in rows]
+        held = sum(len(line) for line in self._held[ROWS])
+        return held >= min(self.size / 8, HELD) or time.monotonic() - self._kept > HELD_SECONDS
+
+    def append(self, lines: Mapping[str, Iterable[Mapping[str, Any]]], state: Any) -> None:
+        """Add lines after those that are held and remember the state after them, all or nothing."""
+        self.hold(lines)
+        sizes, sums = dict(self._sizes), {name: one.copy() for name, one in self._sums.items()}
+        for name, held in self._held.items():
+            if held:
+                self._write(self.folder / name, "ab", held)
+                sizes[name] += sum(map(len, held))
+            for line in held:
+                sums[name].update(line)
         checkpoint = {
             "fingerprint": self._fingerprint,
             "sizes": sizes,
@@ -154,9 +175,10 @@ class Journal:
         }
         body = json.dumps(checkpoint).encode()
         temporary = self._checkpoint.with_suffix(".tmp")
-        self._write(temporary, "wb", sha256(body).hexdigest().encode() + b"\n" + body)
+        self._write(temporary, "wb", [sha256(body).hexdigest().encode() + b"\n", body])
         os.replace(temporary, self._checkpoint)
         self._sizes, self._sums = sizes, sums  # only now is anything kept
+        self._held, self._kept = {name: [] for name in sizes}, time.monotonic()
 
     def _sum(self, name: str, size: int) -> _Hash:
         """The digest of the first bytes of a file."""
@@ -188,9 +210,9 @@ class Journal:
         shutil.rmtree(gone, ignore_errors=True)
         self._lock.release()
 
-    def _write(self, path: Path, mode: str, data: bytes) -> None:
+    def _write(self, path: Path, mode: str, data: Iterable[bytes]) -> None:
         with self._guarded(), open(path, mode) as file:
-            file.write(data)
+            file.writelines(data)
             file.flush()
             os.fsync(file.fileno())
 

@@ -19,14 +19,14 @@ from typing import Any
 from causerie._version import __version__
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.io import Folder, Record, Rejected, parquet_bytes
+from causerie.io import Block, Folder, Record, Rejected, parquet_bytes
 from causerie.io.tables import read_about
 from causerie.report import Shown
 from causerie.report.page import MAX_DIALOGUES
 from causerie.scoring.files import digest
 from causerie.scoring.scorer import BATCH_CHARACTERS, LARGEST_BATCH, Scorer
 from causerie.scoring.summary import Summary
-from causerie.scoring.table import Layout, Row, by_dialogue
+from causerie.scoring.table import Layout, by_dialogue
 
 PART_TURNS = 1024
 """Of a part: what a worker that dies takes with it, and what nobody waits for at the end."""
@@ -139,7 +139,7 @@ class Worker:
             items = Summary.from_json(about["summary"]).items
             return Told(chunk.input, chunk.number, name, items, chunk.bytes, found=True)
         layout, summary = job.layout, Summary.of(job.layout.plan)
-        rows: list[Row] = []
+        blocks: list[Block] = []
         talks: list[dict[str, Any]] = []
         shown = Shown(layout.explain)
         # A page shows the first conversations; of which input they are is told when all is done.
@@ -151,9 +151,9 @@ class Worker:
                 found = (shown.add(n, dialogue, scores) for n, (dialogue, scores) in scored)
                 talks += [talk for talk in found if talk]
             summary.add(batch, text=layout.text)
-            rows += layout.rows(batch)
+            blocks.append(layout.block(batch))
         about = {**layout.about(), "summary": summary.to_json(), "talks": talks}
-        job.folder.write(name, parquet_bytes(rows, layout.types, about))
+        job.folder.write(name, parquet_bytes(blocks, layout.types, about))
         skipped = tuple(str(one) for one in chunk.records if isinstance(one, Rejected))
         return Told(chunk.input, chunk.number, name, summary.items, chunk.bytes, skipped)
 

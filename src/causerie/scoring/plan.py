@@ -126,6 +126,14 @@ class Plan:
 
     def check_settings(self) -> None:
         """Refuse a choice of network that none of the metrics uses; say which do not use it."""
+        exact = [alias for alias, metric in self.metrics.items() if getattr(metric, "exact", False)]
+        if exact and self.settings.backend == "onednn-bf16":
+            warnings.warn(
+                f"--backend onednn-bf16 would change the scores of {', '.join(exact)} too much: "
+                "onednn computes it, in float32",
+                CauserieWarning,
+                stacklevel=2,
+            )
         for name in NEEDS:
             chosen = getattr(self.settings, name)
             if chosen == getattr(Settings(), name):

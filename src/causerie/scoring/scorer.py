@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, overload
 
 from causerie._version import __version__
@@ -200,8 +201,8 @@ class Scorer:
             rows = iter(done[alias])
             columns = self.plan.columns_of(alias)
             filled = [(EMPTY,) * len(columns) if none else next(rows) for none in empty]
-            for place, column in enumerate(columns):
-                scores[column] = tuple(row[place] for row in filled)
+            by_column = zip(*filled, strict=True) if filled else repeat(())
+            scores.update(zip(columns, by_column, strict=bool(filled)))
         return Batch(
             self.plan,
             tuple(items),
@@ -342,7 +343,7 @@ class _Work:
                 )
             seconds = time.perf_counter() - start - (engines.loading_seconds - loading)
         check_rows(metric, rows, len(items), len(metric.columns(scorer.plan.level)))
-        if not self._explain:
+        if not self._explain and any(s.explanation is not None for s in chain.from_iterable(rows)):
             rows = [tuple(_bare(score) for score in row) for row in rows]
         return rows, seconds, cuts
 
@@ -353,17 +354,19 @@ class _Work:
 
 def check_rows(metric: Metric, rows: Any, items: int, columns: int) -> None:
     """Refuse what a metric returned if it is not a tuple of scores for every item."""
-    for row in rows:
-        if not (isinstance(row, tuple) and all(isinstance(one, Score) for one in row)):
-            raise CauserieError(
-                f"metric {metric.name!r} returned {row!r} for an item: return a tuple of "
-                "causerie.Score, one per column"
-            )
-        if len(row) != columns:
-            raise CauserieError(
-                f"metric {metric.name!r} returned {len(row)} scores for an item and has "
-                f"{columns} columns"
-            )
+    tuples = {*map(type, rows)} <= {tuple}
+    if not (tuples and {*map(type, chain.from_iterable(rows))} <= {Score}):
+        for row in rows:
+            if not (isinstance(row, tuple) and all(isinstance(one, Score) for one in row)):
+                raise CauserieError(
+                    f"metric {metric.name!r} returned {row!r} for an item: return a tuple of "
+                    "causerie.Score, one per column"
+                )
+    if wrong := [row for row in rows if len(row) != columns]:
+        raise CauserieError(
+            f"metric {metric.name!r} returned {len(wrong[0])} scores for an item and has "
+            f"{columns} columns"
+        )
     if len(rows) != items:
         raise CauserieError(
             f"metric {metric.name!r} gave {len(rows)} rows of scores for {items} items"

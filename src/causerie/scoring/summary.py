@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,35 +100,36 @@ class Summary:
 
     def add(self, batch: Batch, *, text: bool = True) -> None:
         """Take in the scores of a batch; without `text`, nothing that was said is kept."""
-        before: Dialogue | None = None
-        talk = Spread()
-        for item, scores in batch.rows():
-            dialogue = item if isinstance(item, Dialogue) else item.dialogue
-            if dialogue is not before:
-                self._end_talk(before, talk)
-                self.dialogues += 1
-                before, talk = dialogue, Spread()
-            if MAIN in scores and (quality := _main_value(scores[MAIN])) is not None:
-                talk.add(quality)
-            figures = self._figures_of(dialogue.system or "")
-            number, place = self.items, self.dialogues - 1
+        items = batch.items
+        dialogues = [item if isinstance(item, Dialogue) else item.dialogue for item in items]
+        talks = _runs([id(dialogue) for dialogue in dialogues])
+        places = [
+            n for n, (start, end) in enumerate(talks, self.dialogues) for _ in range(start, end)
+        ]
+        if MAIN in batch.scores:
+            for start, end in talks:
+                self._add_talk(dialogues[start].system or "", batch.scores[MAIN][start:end])
+        for start, end in _runs([dialogue.system or "" for dialogue in dialogues]):
 
-            def quote(item: Item = item, number: int = number, place: int = place) -> Quote:
-                return _quote(item, number, place, text)
+            def quote(place: int, start: int = start) -> Quote:
+                at = start + place
+                return _quote(items[at], self.items + at, places[at], text)
 
-            for name, score in scores.items():
-                figures[name].add(score, quote)
-            self.items += 1
-        self._end_talk(before, talk)
+            figures = self._figures_of(dialogues[start].system or "")
+            for name, scores in batch.scores.items():
+                figures[name].add(scores[start:end], quote)
+        self.items += len(items)
+        self.dialogues += len(talks)
         self.nothing += batch.without
         add_cuts(self.cuts, batch.all_cuts())
 
-    def _end_talk(self, dialogue: Dialogue | None, talk: Spread) -> None:
-        if dialogue is not None and talk.count:
-            system = dialogue.system or ""
-            known = system in self.talks or len(self.talks) < MANY_SYSTEMS
-            if known:
-                self.talks.setdefault(system, Spread()).add(talk.mean)
+    def _add_talk(self, system: str, scores: Iterable[Score]) -> None:
+        talk = Spread()
+        for score in scores:
+            if (quality := _main_value(score)) is not None:
+                talk.add(quality)
+        if talk.count and (system in self.talks or len(self.talks) < MANY_SYSTEMS):
+            self.talks.setdefault(system, Spread()).add(talk.mean)
 
     def verdict(self) -> list[str]:
         """How good the systems are and which is better, in words."""
@@ -267,6 +269,12 @@ class Summary:
         for speaker in speakers:
             if len(self.speakers) < SPEAKERS and speaker not in self.speakers:
                 self.speakers.append(speaker)
+
+
+def _runs(values: Sequence[object]) -> list[tuple[int, int]]:
+    """Where runs of equal values begin and end."""
+    starts = [n for n, value in enumerate(values) if not n or value != values[n - 1]]
+    return list(pairwise([*starts, len(values)]))
 
 
 def _main_value(score: Score) -> float | None:

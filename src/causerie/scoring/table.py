@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from causerie.dialogue import Dialogue, Exchange
 from causerie.errors import CauserieError
-from causerie.io.tables import KEYS
+from causerie.io.tables import KEYS, Block
 from causerie.metrics.base import Score
 from causerie.scoring.plan import Plan
 from causerie.scoring.scorer import Batch
@@ -84,34 +84,47 @@ class Layout:
 
     def rows(self, batch: Batch) -> Iterator[Row]:
         """One row per item of a batch."""
-        ranked = [c for c in self.plan.columns if c + PERCENTILE in self.types]
-        around = _around(batch.items) if self.conversations else None
-        for item, scores in batch.rows():
-            row = self._key(item)
-            for name, score in scores.items():
-                row[name] = score.value
-            for name in ranked:
-                row[name + PERCENTILE] = scores[name].percentile
-            if self.explain:
-                row[EXPLANATION] = {n: e for n, s in scores.items() if (e := _explained(s))}
-            if around is not None:
-                row[CONVERSATION] = next(around)
-            yield {name: row[name] for name in self.types}
+        return rows_of(self.block(batch))
 
-    def _key(self, item: Item) -> Row:
-        """What says which item a row is about."""
-        if isinstance(item, Dialogue):
-            return {"dialogue_id": item.id, "file": item.source, "system": item.system}
-        dialogue, response = item.dialogue, item.response
-        return {
-            "dialogue_id": dialogue.id,
-            "turn": item.turn,
-            "speaker": response.speaker,
-            "file": dialogue.source,
-            "system": dialogue.system,
-            "message": response.message,
-            "text": response.text,
-        }
+    def block(self, batch: Batch) -> Block:
+        """The rows of a batch, column by column."""
+        block = _keys(batch.items)
+        for name, scores in batch.scores.items():
+            block[name] = [score.value for score in scores]
+            if name + PERCENTILE in self.types:
+                block[name + PERCENTILE] = [score.percentile for score in scores]
+        if self.explain:
+            names = tuple(batch.scores)
+            block[EXPLANATION] = [
+                {n: e for n, s in zip(names, row, strict=True) if (e := _explained(s))}
+                for row in zip(*batch.scores.values(), strict=True)
+            ]
+        if self.conversations:
+            block[CONVERSATION] = list(_around(batch.items))
+        return {name: block[name] for name in self.types}
+
+
+def rows_of(block: Block) -> Iterator[Row]:
+    """The rows of a block, one after the other."""
+    for values in zip(*block.values(), strict=True):
+        yield dict(zip(block, values, strict=True))
+
+
+def _keys(items: Sequence[Item]) -> dict[str, list[Any]]:
+    """What says which items rows are about."""
+    dialogues = [item if isinstance(item, Dialogue) else item.dialogue for item in items]
+    keys: dict[str, list[Any]] = {
+        "dialogue_id": [dialogue.id for dialogue in dialogues],
+        "file": [dialogue.source for dialogue in dialogues],
+        "system": [dialogue.system for dialogue in dialogues],
+    }
+    responses = [item.response for item in items if isinstance(item, Exchange)]
+    if responses or not items:
+        keys["turn"] = [item.turn for item in items if isinstance(item, Exchange)]
+        keys["speaker"] = [response.speaker for response in responses]
+        keys["message"] = [response.message for response in responses]
+        keys["text"] = [response.text for response in responses]
+    return keys
 
 
 def by_dialogue(batch: Batch) -> Iterator[tuple[Dialogue, dict[int, dict[str, Score]]]]:

@@ -11,12 +11,13 @@ def words(text: str) -> list[str]:
     "Don't" is one word, "e-mail" two. In scripts without spaces, every Chinese character and
     every Japanese syllable counts as a word; a run of Thai or Lao counts as one word.
     """
-    spaced = unicodedata.normalize("NFC", text.lower()).translate(_SPACING)
-    return [
-        word
-        for piece in spaced.split()
-        if (word := piece.strip("'")) and (word[0].isalnum() or any(map(str.isalnum, word)))
-    ]
+    lowered = text.lower()
+    if text.isascii():  # as bytes, which is quicker, and letters and digits are all that is left
+        pieces = lowered.encode().translate(_ASCII).decode().split()
+        return [word for piece in pieces if (word := piece.strip("'"))] if "'" in text else pieces
+    pieces = unicodedata.normalize("NFC", lowered).translate(_SPACING).split()
+    pieces = [word for piece in pieces if (word := piece.strip("'"))]
+    return [word for word in pieces if word[0].isalnum() or any(map(str.isalnum, word))]
 
 
 class _Spacing(dict[int, str]):
@@ -39,3 +40,4 @@ class _Spacing(dict[int, str]):
 
 
 _SPACING = _Spacing()
+_ASCII = "".join(map(chr, range(128))).translate(_SPACING).encode().ljust(256)

@@ -42,6 +42,7 @@ class CausalScore(MeanMetric):
     research: ClassVar[str] = "causalscore-cgdialog"
     summary: ClassVar[str] = "how strongly the context causes the response (CausalScore)"
     needs: ClassVar[frozenset[str]] = frozenset({"encoder"})
+    exact: ClassVar[bool] = True
     drawing = "arcs"
     config: ClassVar[type[TrainingConfig]] = CausalScoreConfig
     learns_from: ClassVar[Source] = "annotations"

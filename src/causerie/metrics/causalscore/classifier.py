@@ -279,12 +279,12 @@ def _since_repeated(exchange: Exchange, history: int | None) -> tuple[str, ...]:
 def restore(engines: Engines, artifact: Artifact) -> Classifiers:
     """Return the trained C_uncond and C_cond of an artifact."""
     config = CausalScoreConfig(**artifact.options)
-    encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
+    tuning, window = config.encoder_tuning, config.window
+    # A probability near one half that falls on the other side changes the whole score.
+    encoder = engines.tuned_encoder(artifact, tuning, window, exact=True)
     second = encoder
     if config.interaction == "cross":
-        second = engines.tuned_encoder(
-            artifact, config.encoder_tuning, config.window, SECOND_ENCODER
-        )
+        second = engines.tuned_encoder(artifact, tuning, window, SECOND_ENCODER, exact=True)
     both = Classifiers.untrained(encoder, second, config)
     for part, head in both.heads.items():
         head.load_state_dict(artifact.part(part))
