@@ -711,8 +711,8 @@ def test_a_bad_turn_does_not_end_the_watch(
     arguments = ["ratings", "watch", "-m", str(tmp_path / "ratings"), "--encoder", str(tiny_bert)]
     result = CliRunner().invoke(app, arguments, input=said)
     assert result.exit_code == 1
-    assert "line 1: no turn: text is missing" in result.output
-    assert "line 2: no turn: not valid JSON" in result.output
+    assert "line 1: not a turn: text is missing" in result.output
+    assert "line 2: not a turn: not valid JSON" in result.output
     assert '"turn": 0' in result.output
 
 

@@ -588,4 +588,4 @@ def test_metrics_without_training_say_so(tmp_path: Path) -> None:
     talks = tmp_path / "talks.jsonl"
     done = run_causerie("train", "bleu", "--out", tmp_path / "out", "--data", talks)
     assert done.returncode == 2
-    assert "bleu is not trained" in done.stderr
+    assert "metric bleu has nothing to train" in done.stderr
