@@ -23,7 +23,7 @@ from terminal import run_causerie
 
 @dataclass(frozen=True)
 class Alike(Metric):
-    """How many words the response shares with the last turn."""
+    """Number of words that the response shares with the last turn."""
 
     name: ClassVar[str] = "alike"
     summary: ClassVar[str] = ""
@@ -43,7 +43,7 @@ class Unlike(Alike):
 
 @dataclass(frozen=True)
 class Words(Alike):
-    """How many words the response has."""
+    """Number of words in the response."""
 
     name: ClassVar[str] = "words"
 

@@ -82,8 +82,10 @@ class Effect:
 
     @property
     def e_value(self) -> float:
-        """E-value: how strong an unmeasured confounder would have to be, as risk ratio with signal
-        and rating, to explain the estimate away (VanderWeele and Ding)."""
+        """E-value: how strong a confounder would have to be to explain the estimate away.
+
+        It is a risk ratio with signal and rating, of a standardised effect (VanderWeele and Ding).
+        """
         return _e_value(abs(self.estimate) / self.spread)
 
     @property
