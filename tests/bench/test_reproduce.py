@@ -444,7 +444,7 @@ def test_rows_of_other_trainings_take_artifacts(tmp_path: Path) -> None:
 
     assert "--variant" in note(run("grade", tmp_path, ["grade"]))
     mine = {"without graph": str(tmp_path / "mine")}
-    assert f"{tmp_path / 'mine'} is no artifact" in note(
+    assert f"{tmp_path / 'mine'} is not an artifact" in note(
         run("grade", tmp_path, ["grade"], variants=mine)
     )
     with pytest.raises(CauserieError, match="variant 'graphless': there are random negatives"):

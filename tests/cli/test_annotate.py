@@ -1,4 +1,4 @@
-"""`causerie annotate` as people type it: from files to a project and back."""
+"""`causerie annotate` from the command line: from files to a project and back."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_select_reorders_what_nobody_has_begun(tmp_path: Path) -> None:
     run_causerie("annotate", "init", database, talks, "--people", "ann", "--overlap", "0")
     done = run_causerie("annotate", "select", database, "--threads", "1")
     assert done.returncode == 0, done.stderr
-    assert "9 items that nobody has begun are in a new order" in done.stderr
+    assert "9 items that nobody has started are in a new order" in done.stderr
     store = Store.open(database)
     now = store.snapshot(store.project())
     store.close()

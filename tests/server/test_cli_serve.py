@@ -27,7 +27,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["causerie.cli.serve"], "find_spec", without)
     done = run_causerie("serve")
     assert done.returncode == 2
-    needed = "causerie: the server needs fastapi, duckdb: pip install 'causerie[server]'\n"
+    needed = "causerie: the server needs fastapi, duckdb: run `pip install 'causerie[server]'`\n"
     assert done.stderr == needed
 
 
