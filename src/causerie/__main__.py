@@ -1,3 +1,5 @@
+"""`python -m causerie`: the command line where no script is installed."""
+
 from causerie.cli import main
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from causerie.annotation.store import Store
 
 @pytest.fixture
 def store(location: str) -> Iterator[Store]:
-    """One with nothing in it."""
+    """An empty store."""
     made = Store.open(location, create=True)
     yield made
     made.close()

@@ -75,7 +75,7 @@ def person_of(project: Snapshot, name: str) -> int:
 
 
 def do(store: Store, project: int, name: str, item: str, round: str, *events: Event) -> None:
-    """Somebody does this to an item, and finishes it."""
+    """Append events to an item in somebody's name, and finish it."""
     now = store.snapshot(project)
     (found,) = [
         one

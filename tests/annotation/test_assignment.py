@@ -107,7 +107,7 @@ def test_people_and_items_that_come_later_get_the_rest(store: Store) -> None:
     store.revoke(number, "ben")
     do(store, number, "ann", "talk0", "first", event("none"))
     store.add_person(number, "cy", "annotator")
-    assert store.assign(number, first_round) == 8  # what ben has not finished, somebody else does
+    assert store.assign(number, first_round) == 8  # somebody else does what ben has not finished
 
 
 def test_the_dry_run_comes_first_for_everybody_and_is_closed_by_its_end(store: Store) -> None:
@@ -197,7 +197,7 @@ def test_judgements_are_not_reviewed(store: Store) -> None:
     number, _ = project_of(store, pairs(1, ["x", "y"]), ["ann"], PAIRS)
     with pytest.raises(CauserieError, match="not reviewed"):
         store.assign(number, lambda p: second_round(p, []))
-    with pytest.raises(CauserieError, match="no annotator called 'eve'"):
+    with pytest.raises(CauserieError, match="no annotator named 'eve'"):
         reviewers_of(store.snapshot(number), ["eve"])
 
 

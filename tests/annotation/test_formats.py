@@ -1,4 +1,4 @@
-"""Annotations go out and come in again, and nothing is lost on the way."""
+"""Annotations are exported and imported again, and nothing is lost on the way."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_published_cgdialog_comes_in(store: Store, tmp_path: Path) -> None:
     found = [one for one in read_worked(path, CAUSES) if isinstance(one, Worked)]
     added = add_works(store, number, found)
     assert (added.items, added.works) == (2, 2)
-    assert added.problems == ("one: in no turn: 'the moon'",)
+    assert added.problems == ("one: no turn contains 'the moon'",)
     again = add_works(store, number, found)
     assert (again.items, again.works) == (0, 0)
     one, two = works_of(store.snapshot(number))
@@ -174,7 +174,7 @@ def test_the_name_of_another_text_is_a_problem(store: Store, tmp_path: Path) -> 
     other = Worked(Item("talk0", (Turn("A", "Something"), Turn("B", "else")), (1,)))
     added = add_works(store, number, [other])
     assert added.items == 0
-    assert added.problems == ("talk0: another text has this name: left out",)
+    assert added.problems == ("talk0: skipped, because a different item has this name",)
     twice = Worked(Item("new", (Turn("A", "Something"), Turn("B", "else")), (1,)))
     apart = Worked(Item("new", (Turn("A", "Another"), Turn("B", "text")), (1,)))
     assert add_works(store, number, [twice, apart]).items == 2
@@ -219,7 +219,7 @@ def test_projects_of_other_programs_come_in(tmp_path: Path) -> None:
     ("record", "reason"),
     [
         ({"id": "x", "item": {"turns": []}}, "turns must be turns"),
-        ({"id": "x", "item": {"turns": [{"speaker": "A", "text": "a"}]}}, "something before it"),
+        ({"id": "x", "item": {"turns": [{"speaker": "A", "text": "a"}]}}, "one turn before it"),
         ({"data": {"dialogue": 3}, "annotations": []}, "dialogue must be a list"),
         ({"text": "no speaker", "label": []}, "a line 'Speaker: text'"),
         ({"text": "A: a\nB: b", "label": [[0, "x"]]}, "is not a start, an end and a name"),
@@ -239,7 +239,7 @@ def test_bad_records_are_said(record: dict[str, Any], reason: str, tmp_path: Pat
 def test_formats_say_what_they_cannot_hold() -> None:
     with pytest.raises(CauserieError, match="doccano cannot hold pairs: use jsonl, labelstudio"):
         check_format(PAIRS, "doccano")
-    with pytest.raises(CauserieError, match="'xml' is no format"):
+    with pytest.raises(CauserieError, match="'xml' is not a format"):
         check_format(PAIRS, "xml")
     with pytest.raises(CauserieError, match="judged cannot hold causes"):
         check_format(CAUSES, "judged")

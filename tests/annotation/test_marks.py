@@ -1,4 +1,4 @@
-"""Events add up to a state, and nothing that was done is ever out of reach."""
+"""Events add up to a state, and every past state can be restored."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_undoing_is_as_if_it_had_never_been(actions: list[str], data: st.DataObj
     ("done", "reason"),
     [
         (event("mark", "short", turn=0, start=0, stop=1, label="cause"), "key must be 8 to 64"),
-        (mark(3, 0, 4), "a stretch of a turn's text"),  # the response causes nothing
-        (mark(0, 0, 99), "a stretch of a turn's text"),
-        (mark(0, 5, 5), "a stretch of a turn's text"),
-        (mark(-1, 0, 5), "a stretch of a turn's text"),
-        (event("mark", turn=True, start=0, stop=1, label="cause"), "a stretch of a turn's text"),
+        (mark(3, 0, 4), "a span of a turn's text"),  # the response causes nothing
+        (mark(0, 0, 99), "a span of a turn's text"),
+        (mark(0, 5, 5), "a span of a turn's text"),
+        (mark(-1, 0, 5), "a span of a turn's text"),
+        (event("mark", turn=True, start=0, stop=1, label="cause"), "a span of a turn's text"),
         (mark(0, 0, 5, "because"), "label must be one of cause"),
         (event("unmark", mark="never-made"), "no such mark"),
         (event("undo", event="never-made"), "no such event"),
@@ -91,7 +91,7 @@ def test_a_finished_item_is_reopened_before_it_is_changed() -> None:
             check(done, TALK, CAUSES, before, state)
     check(event("reopen"), TALK, CAUSES, before, state)
     finished = event("undo", event=before[1].key)
-    with pytest.raises(RecordError, match="can be undone"):
+    with pytest.raises(RecordError, match="no such event to undo"):
         check(finished, TALK, CAUSES, before, State())
 
 
@@ -108,7 +108,7 @@ def test_every_question_is_answered_before_the_end() -> None:
     names = [question.name for question in PAIRS.questions]
     assert names == ["empathy", "specificity", "relevance", "consistency", "overall"]
     events = [event("answer", question=name, value="B") for name in names]
-    assert missing(state_of(events[:-1]), pair, PAIRS) == "1 to answer yet: first overall"
+    assert missing(state_of(events[:-1]), pair, PAIRS) == "1 left to answer, starting with overall"
     assert missing(state_of(events), pair, PAIRS) is None
     turned = state_of([*events, event("answer", question="empathy", value="both bad")]).turned()
     assert dict(turned.answers)[None, "overall"] == "A"
@@ -125,16 +125,16 @@ def test_replies_are_rated_one_by_one() -> None:
         with pytest.raises(RecordError):
             check(event("answer", question="wit", **bad), item, task, [], State())
     left = missing(State(answers={(1, "relevance"): 1}), item, task)
-    assert left == "3 to answer yet: first wit of turn 2"
+    assert left == "3 left to answer, starting with wit of turn 2"
 
 
 def test_kinds_and_names() -> None:
     for kind, names, reason in [
-        ("votes", [], "no kind of task"),
-        ("causes", ["a"], "leave them out"),
-        ("labels", [], "say which labels"),
-        ("labels", ["a", "a"], "differ"),
-        ("replies", [" "], "none is empty"),
+        ("votes", [], "not a kind of task"),
+        ("causes", ["a"], "omit --names"),
+        ("labels", [], "name the labels"),
+        ("labels", ["a", "a"], "must be different"),
+        ("replies", [" "], "not empty"),
     ]:
         with pytest.raises(CauserieError, match=reason):
             Task.of(kind, names)

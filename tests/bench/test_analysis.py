@@ -484,7 +484,7 @@ def test_pairs_without_a_usable_vote_say_so(pairs: JudgedSet) -> None:
 
 
 def test_pairs_without_humans(pairs: JudgedSet) -> None:
-    """As if the pairs with a human response were not there."""
+    """The result is that of the set without the pairs that contain a human response."""
     units = units_of(pairs)
     scores = np.random.default_rng(5).normal(size=len(units))
     by_response = {(u, s): v for u, s, v in zip(units.clusters, units.systems, scores, strict=True)}

@@ -1,4 +1,4 @@
-"""The catalogue: its facts hang together, and a set is found or the way to it is told."""
+"""The catalogue: its facts are consistent, and a set is found or the error says how to get it."""
 
 from __future__ import annotations
 

@@ -91,9 +91,9 @@ def test_the_command(artifact: Path, files: list[Path], tiny_bert: Path, tmp_pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--metric", "length"], "length does not say what causes a response"),
+        (["--metric", "length"], "length does not find causes"),
         (["--annotations", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
-        (["--test", "guess"], "the tests are fisherz, kci, rcit"),
+        (["--test", "guess"], "test must be one of fisherz, kci, rcit"),
     ],
 )
 def test_wrong_commands_are_one_sentence(

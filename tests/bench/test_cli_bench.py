@@ -19,7 +19,7 @@ class Terminal:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
     def run(self, *words: object) -> tuple[int, str, str]:
-        """Exit status, standard output, standard error."""
+        """Return exit status, standard output and standard error."""
         self.monkeypatch.setattr(sys, "argv", ["causerie", "bench", *map(str, words)])
         with pytest.raises(SystemExit) as exit_:
             main()

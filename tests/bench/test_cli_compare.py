@@ -153,7 +153,7 @@ def test_a_silent_bot_does_not_pass(tmp_path: Path, tiny_bert: Path) -> None:
     [
         (["a.jsonl", "b.jsonl", "--fail-if", "length"], "cannot be read"),
         (["a.jsonl", "b.jsonl", "--fail-if", "bleu < 0"], "is not scored"),
-        (["-", "-"], "standard input can be only one"),
+        (["-", "-"], "only one of the two inputs can be standard input"),
         (["a.jsonl", "none.jsonl"], r"none\.jsonl"),
         (["a.jsonl", "b.jsonl", "--speaker", "nobody"], "has no response to compare"),
         (["a.jsonl", "b.jsonl", "--out", "a.jsonl/out.json"], "cannot be written"),

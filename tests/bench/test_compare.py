@@ -87,7 +87,7 @@ def result_of(
 
 
 def pairs_of(tmp_path: Path, a: list[Any], b: list[Any], speaker: str | None = None):
-    """Texts of the responses that are partners."""
+    """Return the texts of the responses that are partners."""
     one, other = (
         read_responses(write(tmp_path / f"{name}.jsonl", records), speaker).items
         for name, records in (("a", a), ("b", b))
@@ -337,7 +337,7 @@ TALKS = [
 
 
 def silent(talks: list[list[str]], every: int = 2) -> list[list[str]]:
-    """The same with the replies of the second speaker gone in some dialogues."""
+    """Return the talks with the second speaker's replies blanked in some of them."""
     return [
         [text if j % 2 == 0 or i % every else "" for j, text in enumerate(talk)]
         for i, talk in enumerate(talks)
@@ -346,7 +346,7 @@ def silent(talks: list[list[str]], every: int = 2) -> list[list[str]]:
 
 @pytest.mark.parametrize("least", [0.0, None])
 def test_an_empty_reply_is_the_worst(least: float | None) -> None:
-    """Of nine dialogues five fall silent: their replies count as the bound, or the worst seen."""
+    """Five of nine dialogues fall silent: their replies count as the bound, or the worst seen."""
     found = compare(TALKS, silent(TALKS), Words(least), speaker="B")
     column = found.column("words")
     assert (found.pairs, found.a.empty, found.b.empty) == (18, 0, 10)
@@ -421,17 +421,17 @@ def test_the_result_shows_itself() -> None:
     assert "| *length* |" in repr(found)
     assert found.table.column("column").to_pylist() == ["w", "length"]
     assert found.table.column("better").to_pylist() == ["higher", None]
-    with pytest.raises(CauserieError, match="no column 'x' in the comparison: it has w, length"):
+    with pytest.raises(CauserieError, match="comparison has no column 'x': it has w, length"):
         found.column("x")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"confidence": 95}, "confidence is a number between 0 and 1, not 95"),
+        ({"confidence": 95}, "confidence must be a number between 0 and 1, not 95"),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"confidence": "turn"}, "not 'turn'"),
-        ({"seed": -1}, "seed is a whole number, 0 or more, not -1"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more, not -1"),
         ({"seed": 0.5}, "not 0.5"),
         ({"speaker": 5}, "not 5"),
     ],

@@ -1,4 +1,4 @@
-"""A judge in a comparison: both orders, empty replies, pairs that are none."""
+"""A judge in a comparison: both orders, empty replies, pairs that cannot be compared."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_empty_replies_are_not_asked_about(tmp_path: Path) -> None:
 def test_without_pairs_there_is_nothing_to_judge(tiny_judge: Path) -> None:
     a = [{"context": [f"a{i}"], "response": "x"} for i in range(6)]
     b = [{"context": [f"b{i}"], "response": "x"} for i in range(6)]
-    with pytest.raises(CauserieError, match="most of these have no partner: leave out --judge"):
+    with pytest.raises(CauserieError, match="most of these have no partner: omit --judge"):
         compare(a, b, "length", judge=Judge(model=str(tiny_judge)))
 
 

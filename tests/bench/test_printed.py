@@ -154,7 +154,11 @@ def test_unknown_papers_and_tables_are_told() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "reason"),
     [
-        ({"label": "r", "statistic": "pearson", "protocol": "no/such"}, ["0.1"], "no protocol"),
+        (
+            {"label": "r", "statistic": "pearson", "protocol": "no/such"},
+            ["0.1"],
+            "unknown protocol",
+        ),
         (
             {"label": "r", "statistic": "alpha", "protocol": "density/fed-dialogue"},
             ["0.1"],
@@ -162,7 +166,7 @@ def test_unknown_papers_and_tables_are_told() -> None:
         ),
         ({"label": "r", "statistic": "x"}, ["0.1", "0.2"], "2 cells for 1 columns"),
         ({"label": "r", "statistic": "x"}, ["0,1"], "not a printed number"),
-        ({"label": "r", "statistic": "x"}, ["0.1*"], "nothing says what"),
+        ({"label": "r", "statistic": "x"}, ["0.1*"], "markers do not explain"),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(

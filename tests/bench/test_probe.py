@@ -169,7 +169,11 @@ def test_results_are_written_as_data_and_text(folder: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("attacks", "message"),
-    [(["nre"], "did you mean ner"), (["pronoun"], "is not in"), (["personachat.random"], "leave")],
+    [
+        (["nre"], "did you mean ner"),
+        (["pronoun"], "is not in"),
+        (["personachat.random"], "omit it"),
+    ],
 )
 def test_what_is_not_there(folder: Path, attacks: list[str], message: str) -> None:
     with pytest.raises(CauserieError, match=message):

@@ -119,7 +119,7 @@ def test_items_without_a_rating_go_with_the_outliers() -> None:
 
 def test_what_does_not_fit_is_told() -> None:
     zhao = protocol("density/dailydialog-zhao")
-    with pytest.raises(CauserieError, match="is about the set 'dailydialog_zhao'"):
+    with pytest.raises(CauserieError, match="uses the set 'dailydialog_zhao'"):
         apply(zhao, judged_set("fed_turn", [judged_item(0)]))
     bare = dataclasses.replace(judged_set("dailydialog_zhao", [judged_item(0)]), dimensions=())
     with pytest.raises(CauserieError, match="has no ratings of 'overall'"):

@@ -23,7 +23,7 @@ from terminal import run_causerie
 
 @dataclass(frozen=True)
 class Alike(Metric):
-    """How many words the response shares with the last turn."""
+    """Number of words that the response shares with the last turn."""
 
     name: ClassVar[str] = "alike"
     summary: ClassVar[str] = ""
@@ -43,7 +43,7 @@ class Unlike(Alike):
 
 @dataclass(frozen=True)
 class Words(Alike):
-    """How many words the response has."""
+    """Number of words in the response."""
 
     name: ClassVar[str] = "words"
 
@@ -156,7 +156,7 @@ def test_candidates_are_of_the_same_file(talks: Path, tmp_path: Path) -> None:
     for true, *drawn in corpus_items(Corpus.read([talks, other]), 30, 0):
         word = true.response.text.split()[0]
         assert {e.response.text.split()[0] for e in drawn} == {word}
-    with pytest.raises(CauserieError, match="no others"):
+    with pytest.raises(CauserieError, match="no negatives"):
         corpus_items(Corpus((Corpus.read([talks]).sources[0][:1],)), None, 0)
 
 

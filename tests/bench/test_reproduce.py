@@ -152,7 +152,7 @@ def test_causalscores_table_3_by_hand(tmp_path: Path) -> None:
 
 
 def test_beside_stands_the_number_without_human_responses(tmp_path: Path) -> None:
-    """Two pairs have none: near over half and far against near, each voted on twice."""
+    """Two pairs have no human response: near over half, far against near, with two votes each."""
     write_pairs(tmp_path, "pairwise_dream")
     found = run("causalscore", tmp_path)
     row = cells(found, "3", "ROUGE")
@@ -444,7 +444,7 @@ def test_rows_of_other_trainings_take_artifacts(tmp_path: Path) -> None:
 
     assert "--variant" in note(run("grade", tmp_path, ["grade"]))
     mine = {"without graph": str(tmp_path / "mine")}
-    assert f"{tmp_path / 'mine'} is no artifact" in note(
+    assert f"{tmp_path / 'mine'} is not an artifact" in note(
         run("grade", tmp_path, ["grade"], variants=mine)
     )
     with pytest.raises(CauserieError, match="variant 'graphless': there are random negatives"):

@@ -1,4 +1,4 @@
-"""`causerie annotate` as people type it: from files to a project and back."""
+"""`causerie annotate` from the command line: from files to a project and back."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_import_says_what_it_could_not_place(tmp_path: Path) -> None:
     done = run_causerie("annotate", "import", database, file)
     assert done.returncode == 1
     assert "1 new items, 1 annotations" in done.stderr
-    assert "one: in no turn: 'the moon'" in done.stderr
+    assert "one: no turn contains 'the moon'" in done.stderr
     assert "history is missing" in done.stderr
     status = run_causerie("annotate", "status", database)
     assert "imported (no link)" in status.stdout
@@ -109,7 +109,7 @@ def test_people_come_and_go_and_review(tmp_path: Path) -> None:
     assert made.returncode == 0
     again = run_causerie("annotate", "init", database, talks, "--people", "ann")
     assert again.returncode == 2
-    assert "there is a project 'study' already" in again.stderr
+    assert "there is already a project 'study'" in again.stderr
     store = Store.open(database)
     number = store.project()
     for one in store.snapshot(number).items.values():
@@ -122,7 +122,7 @@ def test_people_come_and_go_and_review(tmp_path: Path) -> None:
     assert run_causerie("annotate", "revoke", database, "ben").returncode == 0
     unknown = run_causerie("annotate", "revoke", database, "eve")
     assert unknown.returncode == 2
-    assert "nobody called 'eve'" in unknown.stderr
+    assert "nobody named 'eve'" in unknown.stderr
 
 
 def test_judged_pairs_from_two_systems(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_judged_pairs_from_two_systems(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--people", "ann,ann"], "annotators have different names"),
-        (["--people", "lead"], "annotators have different names"),
-        (["--people", "ann", "--task", "odd"], "'odd' is no kind of task"),
-        (["--people", "ann", "--task", "labels"], "say which labels"),
+        (["--people", "ann,ann"], "names of annotators must be different"),
+        (["--people", "lead"], "names of annotators must be different"),
+        (["--people", "ann", "--task", "odd"], "'odd' is not a kind of task"),
+        (["--people", "ann", "--task", "labels"], "name the labels"),
         (["--people", "ann", "--task", "pairs"], "no two systems"),
         (["--people", "ann", "--speaker", "nobody"], "check --task and --speaker"),
-        (["--people", "ann", "--task", "replies", "--scale", "1"], "2 to 11 numbers"),
+        (["--people", "ann", "--task", "replies", "--scale", "1"], "2 to 11 points"),
     ],
 )
 def test_what_cannot_be_made_says_why(tmp_path: Path, more: list[str], reason: str) -> None:
@@ -181,7 +181,7 @@ def test_select_reorders_what_nobody_has_begun(tmp_path: Path) -> None:
     run_causerie("annotate", "init", database, talks, "--people", "ann", "--overlap", "0")
     done = run_causerie("annotate", "select", database, "--threads", "1")
     assert done.returncode == 0, done.stderr
-    assert "9 items that nobody has begun are in a new order" in done.stderr
+    assert "9 items that nobody has started are in a new order" in done.stderr
     store = Store.open(database)
     now = store.snapshot(store.project())
     store.close()

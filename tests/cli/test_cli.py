@@ -1,4 +1,4 @@
-"""The commands as a user runs them: processes and pipes, exit statuses, no tracebacks."""
+"""The commands as users run them: processes and pipes, exit statuses, no tracebacks."""
 
 from __future__ import annotations
 
@@ -326,14 +326,14 @@ def test_metrics_shows_all_about_one() -> None:
     done = run_causerie("metrics", "causalscore")
     for part in ("artifact", "noisy-or", "0 to 1", "with percentiles", "causalscore-dream"):
         assert part in done.stdout, part
-    assert "length of the longest n-grams" in run_causerie("metrics", "bleu").stdout
+    assert "maximum length of n-grams" in run_causerie("metrics", "bleu").stdout
     wrong = run_causerie("metrics", "blue")
     assert wrong.returncode == 2
     assert "did you mean bleu" in wrong.stderr
 
 
 def chats(path: Path, count: int, silent: int = 0) -> Path:
-    """Conversations with an assistant, which says nothing in the first few of them."""
+    """Write conversations with an assistant whose replies are empty in the first few."""
     with open(path, "w") as file:
         for number in range(count):
             answer = "" if number < silent else f"I went to the mountains {number} times."
@@ -362,7 +362,7 @@ def test_the_assistant_is_scored_where_roles_are_known(tmp_path: Path) -> None:
 
 
 def test_a_silent_bot_fails_the_gate(tmp_path: Path, tiny_bert: Path) -> None:
-    """Replies blanked in 18 of 36 dialogues: the rest is scored, and the mean knows it."""
+    """With replies blanked in 18 of 36 dialogues, the rest is scored and the mean is lower."""
     old, new = chats(tmp_path / "old.jsonl", 36), chats(tmp_path / "new.jsonl", 36, silent=18)
     command = ("-m", "cosine", "--encoder", tiny_bert, "--out", "-")
 
@@ -499,13 +499,13 @@ def test_scores_can_be_kept_shown_and_forgotten(tmp_path: Path, tiny_bert: Path)
     assert "6 items" in shown
     assert "cosine" in shown
     assert "length" not in shown
-    assert "forgot 6 items" in run_causerie("cache", "clear", "--scores", kept).stdout
+    assert "deleted 6 items" in run_causerie("cache", "clear", "--scores", kept).stdout
     assert "0 items" in run_causerie(*info).stdout
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
 def test_interrupted_before_the_first_batch(tmp_path: Path) -> None:
-    """Standard input that never ends: nothing is scored yet when the run is interrupted."""
+    """Standard input never ends, so nothing is scored yet when the run is interrupted."""
     out = tmp_path / "out.jsonl"
     process = subprocess.Popen(
         [*COMMAND, "score", "-", "-m", "length", "--out", str(out)],

@@ -1,4 +1,4 @@
-"""Exit statuses are the same for every command: docs/exit-status.md says which there are."""
+"""Exit statuses are the same for every command, as listed in docs/exit-status.md."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HOPELESS: dict[str, list[str]] = {
     "annotate review": [f"{NO}.project"],
     "annotate select": [f"{NO}.project"],
 }
-"""Every command, asked for what cannot be done."""
+"""Every command with impossible arguments."""
 
 
 def commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[str]:

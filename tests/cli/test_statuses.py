@@ -18,7 +18,7 @@ TURNS = [{"speaker": s, "text": t} for s, t in (("A", "hi there"), ("B", "oh, he
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with an input, one that has a bad record, and files that are something else."""
+    """A folder with a valid input, one with a bad record, and files of other kinds."""
     lines = [json.dumps({"id": f"d{n}", "turns": TURNS * 2}) for n in range(8)]
     judged = [
         json.dumps(
@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def status(place: Path, command: str) -> int:
-    """What a command ends with; what failed is told in one sentence."""
+    """Return the exit status of a command; failures must be reported in one sentence."""
     words = [place / word[1:] if word.startswith("@") else word for word in command.split()]
     done = run_causerie(*words)
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Graphs made on the spot, and naive answers about them."""
+"""Small graphs for tests, and naive answers about them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def linked(folder: Path, pairs: Pairs, vectors: dict[str, list[float]] | None = 
 
 
 def distances(pairs: Pairs, start: str) -> dict[str, int]:
-    """From one word to all it is linked with, edge by edge until nothing changes."""
+    """Return the distances from one word to all others, edge by edge until nothing changes."""
     pairs = list(pairs)
     found = {start: 0}
     for _ in pairs:

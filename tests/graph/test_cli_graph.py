@@ -1,4 +1,4 @@
-"""`causerie graph`: from files to a graph, and what it tells."""
+"""`causerie graph`: building graphs from files and asking about them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIPLES = [
 
 
 def run(*arguments: object, status: int = 0) -> str:
-    """Standard output of `causerie graph ...`; its `CauserieError` if it has one."""
+    """Return the output of `causerie graph ...`, or raise its `CauserieError`."""
     result = CliRunner().invoke(graph_app, [str(argument) for argument in arguments])
     if isinstance(result.exception, CauserieError):
         raise result.exception
@@ -41,7 +41,7 @@ def triples(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Dogs are answered with bones; the rest is small talk."""
+    """A corpus in which bones answer dogs; the rest is small talk."""
     talk = [["My dog barks.", "Give it a bone."]] * 12 + [["The sun shines.", "So it does."]] * 40
     rows = [{"turns": [{"speaker": "A", "text": text} for text in turns]} for turns in talk]
     return written(tmp_path, "\n".join(map(json.dumps, rows)), "talk.jsonl")
@@ -85,7 +85,7 @@ def test_assertions_with_numberbatch(tmp_path: Path) -> None:
 def test_sources_are_merged_and_restricted_to_spoken_words(
     tmp_path: Path, corpus: Path, tiny_bert: Path
 ) -> None:
-    """WordNet and the corpus, with vectors by an encoder."""
+    """The default sources: WordNet and a corpus, with vectors from an encoder."""
     entry = {
         "name": "wordnet-3.1",
         "aliases": [],
@@ -161,10 +161,10 @@ def test_bad_dialogues_are_reported_once(tmp_path: Path, corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "there is nothing to build from"),
+        ((), "there is no source: give --conceptnet"),
         (("--wordnet", "--spoken", 3), "--spoken counts utterances of a corpus"),
-        (("--wordnet", "--vectors", "usage"), "--vectors usage looks at a corpus"),
-        (("--wordnet", "--vectors", "glove"), "--vectors is encoder or usage, not glove"),
+        (("--wordnet", "--vectors", "usage"), "--vectors usage needs a corpus"),
+        (("--wordnet", "--vectors", "glove"), "--vectors must be encoder or usage, not glove"),
         (("--triples", "nowhere.jsonl"), r"nowhere\.jsonl does not exist"),
         (("--numberbatch", "nowhere.txt", "--wordnet"), r"nowhere\.txt does not exist"),
     ],
@@ -183,7 +183,7 @@ def test_a_bad_line_leaves_nothing_behind(tmp_path: Path, triples: Path) -> None
 
 
 def test_a_place_that_is_taken_is_said_before_the_work(tmp_path: Path, triples: Path) -> None:
-    with pytest.raises(CauserieError, match="exists and is no graph"):
+    with pytest.raises(CauserieError, match="exists and is not a graph"):
         run("build", "--triples", triples, "--out", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The graph on disk: what goes in comes out, however it is asked for."""
+"""The graph on disk: every query returns what was written."""
 
 from __future__ import annotations
 
@@ -155,13 +155,13 @@ def test_vectors_are_the_given_ones_to_a_hundredth(tmp_path: Path) -> None:
 
 
 def test_vectors_of_different_length_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CauserieError, match="'b' has 3 numbers, that of 'a' 2"):
+    with pytest.raises(CauserieError, match="'b' has 3 numbers, that of 'a' has 2"):
         linked(tmp_path / "g", [("a", "b")], {"a": [1, 2], "b": [1, 2, 3]})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_surroundings_worked_by_hand(tmp_path: Path) -> None:
-    """Around `o`: near a, b, c and farther d; a is the most similar, then b."""
+    """Neighbours of `o` are a, b and c, d is two hops away; a is the most similar, then b."""
     vectors = {"o": [1, 0], "a": [2, 0], "b": [3, 3], "c": [0, 1], "d": [0, 5]}
     links = [("o", "a"), ("o", "b"), ("o", "c"), ("a", "d"), ("o", "e")]
     graph = linked(tmp_path / "g", links, {w: [float(x) for x in v] for w, v in vectors.items()})
@@ -214,10 +214,10 @@ def test_a_graph_is_replaced_but_nothing_else(tmp_path: Path) -> None:
     assert (len(graph), graph.dimension) == (3, 0)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
-    with pytest.raises(CauserieError, match="exists and is no graph"):
+    with pytest.raises(CauserieError, match="exists and is not a graph"):
         linked(tmp_path / "other", [("a", "b")])
     (tmp_path / "other" / "graph.json").write_text("{}")  # a name that others use too
-    with pytest.raises(CauserieError, match="exists and is no graph"):
+    with pytest.raises(CauserieError, match="exists and is not a graph"):
         linked(tmp_path / "other", [("a", "b")])
     assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g", "other"]
@@ -239,7 +239,7 @@ def test_the_card_tells_where_it_comes_from(tmp_path: Path) -> None:
 
 
 def test_no_edges_no_graph(tmp_path: Path) -> None:
-    with pytest.raises(CauserieError, match="no edge was found"):
+    with pytest.raises(CauserieError, match="no edges were found"):
         linked(tmp_path / "g", [("a", "a")])
 
 
@@ -267,7 +267,7 @@ def test_damaged_graphs_are_said(tmp_path: Path, damage: str) -> None:
     else:
         file = "graph.safetensors" if damage == "other" else "vectors.safetensors"
         (tmp_path / "other" / file).replace(folder / file)
-    with pytest.raises(CauserieError, match=r"no graph|not a graph|damaged"):
+    with pytest.raises(CauserieError, match=r"not a graph|damaged"):
         Graph.open(folder)
 
 
@@ -302,10 +302,10 @@ def test_no_byte_of_a_graph_can_change(tmp_path: Path, part: str) -> None:
         other = tmp_path / "other"
         other.write_bytes(changed)
         other.replace(file)  # another file, for the open graph is mapped
-        with pytest.raises(CauserieError, match=f"{part} is not what SHA256SUMS says"):
+        with pytest.raises(CauserieError, match=f"{part} does not match SHA256SUMS"):
             Graph.open(tmp_path / "g")
     file.unlink()
-    with pytest.raises(CauserieError, match=r"is no graph|damaged"):
+    with pytest.raises(CauserieError, match=r"is not a graph|damaged"):
         Graph.open(tmp_path / "g")
     node = graph.find("b")
     assert node is not None
@@ -363,5 +363,5 @@ def test_symmetric_relations_have_no_direction(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(CauserieError, match="nowhere is no graph: give 'everyday' or a folder"):
+    with pytest.raises(CauserieError, match="nowhere is not a graph: give 'everyday' or a folder"):
         Graph.open("nowhere")

@@ -1,4 +1,4 @@
-"""The graph that comes with causerie."""
+"""The graph that ships with causerie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What graphs are built from: files exactly as their publishers write them."""
+"""Sources of graphs: files exactly as their publishers write them."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_assertions_of_one_language(tmp_path: Path, name: str) -> None:
     ("line", "reason"),
     [
         ("/a/x\t/r/IsA\t/c/en/dog", r"has 3 columns, not 5"),
-        ("a\tb\t/c/en/a\t/c/en/b\t{}", r"its second column is no relation"),
-        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t{}", r"no JSON with a weight \(KeyError\('weight'\)\)"),
+        ("a\tb\t/c/en/a\t/c/en/b\t{}", r"its second column is not a relation"),
+        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t{}", r"not JSON with a weight \(KeyError\('weight'\)\)"),
         ('/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t{"weight": NaN}', r"the weight is not finite"),
-        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t[1]", r"no JSON with a weight"),
-        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t{", r"no JSON with a weight"),
+        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t[1]", r"not JSON with a weight"),
+        ("/a/x\t/r/IsA\t/c/en/a\t/c/en/b\t{", r"not JSON with a weight"),
     ],
 )
 def test_bad_assertions_name_file_line_and_cause(tmp_path: Path, line: str, reason: str) -> None:
@@ -196,7 +196,7 @@ def test_wordnet_of_some_words(tmp_path: Path) -> None:
 def test_what_is_no_wordnet(tmp_path: Path, content: str) -> None:
     with pytest.raises(CauserieError, match=r"w\.xml is not WordNet's XML"):
         list(read_wordnet(written(tmp_path, content, "w.xml")))
-    with pytest.raises(CauserieError, match=r"w\.xml has no synset"):
+    with pytest.raises(CauserieError, match=r"w\.xml has no synsets"):
         list(read_wordnet(written(tmp_path, "<SYNSETS/>", "w.xml")))
     with pytest.raises(CauserieError, match="cannot be read"):
         list(read_wordnet(tmp_path / "nowhere.xml"))
@@ -207,7 +207,7 @@ def test_the_notice_of_wordnet_is_there() -> None:
 
 
 def chance(count: int, expected: float) -> float:
-    """Of at least `count` events when `expected` are: one minus the fewer, term by term."""
+    """Return P(Poisson(expected) >= count): one minus the probability of fewer, term by term."""
     term, below = math.exp(-expected), 0.0
     for k in range(count):
         below += term

@@ -1,4 +1,4 @@
-"""Vectors of usage, against counts made by hand and an ordinary decomposition."""
+"""Usage vectors, against counts made by hand and an ordinary singular value decomposition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_words_meet_in_a_turn_and_in_the_next_one() -> None:
 
 
 def test_information_worked_by_hand() -> None:
-    """Of 14 meetings a has 4, c 5, and they meet 3 times."""
+    """There are 14 meetings: a has 4, c has 5, and a and c meet 3 times."""
     found = positive_information(meetings(TALKS, WORDS)).toarray()
     each = np.array([4, 3, 5, 2, 0])
     smooth = each**0.75 / (each**0.75).sum()

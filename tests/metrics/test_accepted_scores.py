@@ -1,4 +1,4 @@
-"""Odd but good records, from file to score: as their clean twins."""
+"""Odd but valid records, from file to score, give the same as their clean twins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def engines(tiny_bert: Path) -> Engines:
 
 
 def evaluated(content: bytes, folder: Path, engines: Engines) -> causerie.Result:
-    """What comes of it; no row may be without a score."""
+    """Return the scores of a file; no row may be unscored."""
     file = folder / "in"
     file.write_bytes(content)
     result = causerie.evaluate(causerie.read(file), METRICS, engines=engines, text=False)
@@ -76,7 +76,7 @@ def test_dialogues_with_one_id_are_both_kept(tmp_path, engines) -> None:
 
 @pytest.mark.parametrize("place", ["context", "response"])
 def test_a_turn_of_five_megabytes(place: str, tmp_path, tiny_bert) -> None:
-    """As one that is just too long for the encoder; of the text itself all is counted."""
+    """It scores like one that just exceeds the encoder's window; its length counts all words."""
 
     def found(repeats: int) -> tuple[dict[str, object], tuple[int, int]]:
         engines = Engines(Settings(encoder=str(tiny_bert)))

@@ -1,4 +1,4 @@
-"""What every metric owes to whoever uses it: identity from its options, help, columns that hold."""
+"""The contract of every metric: identity by options, help, columns that match the scores."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ CHANGED: dict[str, dict[str, Any]] = {
     "fed": {"average": "hypothesis", "history": 4},
     "judge": {"prompt": "checklist", "history": 2},
 }
-"""Options that are not at their defaults, for metrics that have some beside files."""
+"""Options other than the defaults, for metrics that have options beside files."""
 NO_DEFAULT = ("ranker",)
-"""A metric that has to be told which network to use."""
+"""A metric without a default network."""
 TRAINED = ("causalscore", "density", "faults", "grade", "odes", "quality", "slips")
 USABLE = [name for name in names() if name not in NO_DEFAULT]
 UNBOUNDED = ("cpmi", "cpmi-sym", "fed")
-"""Slow with a real language model, and any number can be their score."""
+"""Metrics that are slow with a real language model and can have any score."""
 NETWORKED = [name for name in USABLE if find(name).needs - {"references"}]
 LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
@@ -112,7 +112,7 @@ def test_settings_of_a_training_are_listed(name: str) -> None:
 def test_what_is_trainable() -> None:
     for name in [*TRAINED, "lm"]:
         assert trainable(name).name == name
-    with pytest.raises(CauserieError, match="bleu is not trained"):
+    with pytest.raises(CauserieError, match="metric bleu has nothing to train"):
         trainable("bleu")
     with pytest.raises(CauserieError, match="unknown metric 'densty': did you mean density"):
         trainable("densty")
@@ -135,7 +135,7 @@ def test_columns_say_what_they_are(name: str, level: Level) -> None:
 
 
 def test_signatures_are_told_without_torch_and_without_weights(tmp_path: Path) -> None:
-    """In a process of its own, with a store that has no model in it."""
+    """In a new process, with an empty model store."""
     code = (
         "import sys\n"
         "import safetensors\n"
@@ -162,7 +162,7 @@ def texts_of(dialogue: Dialogue) -> list[str]:
 
 
 def check_rows(metric: Metric, level: Level, rows: Sequence[Scores]) -> int:
-    """Every score is within its column's range, or says why there is none; how many there are."""
+    """Check that every score is within its column's range or unscored; return their number."""
     scored = 0
     columns = metric.columns(level)
     for row in rows:
@@ -181,7 +181,7 @@ def check_rows(metric: Metric, level: Level, rows: Sequence[Scores]) -> int:
 
 
 def with_reference(dialogue: Dialogue) -> Dialogue:
-    """Each turn has the one two before it as its reference, so that there is something to do."""
+    """Return exchanges in which the turn before the last serves as reference."""
     texts = texts_of(dialogue)
     turns = (
         replace(turn, references=(texts[i - 2],) if i > 1 else (turn.text,))

@@ -19,7 +19,7 @@ def dialogue(*texts: str) -> Dialogue:
 
 
 def mean_vector(model, tokenizer, text: str) -> torch.Tensor:
-    """As sentence-transformers does it: the mean over all tokens, special ones included."""
+    """Encode as sentence-transformers does: the mean over all tokens, special ones included."""
     with torch.no_grad():
         return model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
 

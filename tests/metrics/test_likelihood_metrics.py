@@ -1,4 +1,4 @@
-"""Perplexity and relevance against the plain model on the rendered chat."""
+"""Perplexity and relevance against a plain model on the rendered chat."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engines(tiny_llama) -> Engines:
 
 
 def expected(engines: Engines, exchange: Exchange, context: tuple[Turn, ...]) -> float:
-    """Mean log-likelihood of the response and its end of turn, from one plain forward pass."""
+    """Return the mean log-likelihood of response and end of turn, by one plain forward pass."""
     backbone = engines.likelihood.backbone
 
     def chat(turns):
@@ -158,7 +158,7 @@ def test_background_is_not_shown(engines, metric):
 
 @pytest.mark.default_models
 def test_the_default_model_knows_what_fits(default_models):
-    """A sensible answer is likelier than one to another question, and gains by its history."""
+    """A sensible answer is more likely than a wrong one, and its history makes it more so."""
     engines = Engines(Settings())
     question = Turn("a", "What is the capital of France?")
     fits, does_not = (
@@ -184,7 +184,7 @@ TEXTS = (
 
 @pytest.mark.parametrize("lm", ["tiny_llama", "tiny_gpt2"])
 def test_a_score_depends_neither_on_its_company_nor_on_threads(lm, request):
-    """D4 of language models: whole, halved, one by one, with more threads: the same bytes."""
+    """Scores are the same bytes whole, halved, one by one and with more threads."""
     folder = str(request.getfixturevalue(lm))
     together = list(Dialogue.from_texts(TEXTS * 2).exchanges())
     whole = [together]

@@ -1,4 +1,4 @@
-"""Metrics that compare with reference answers, against the packages that define them."""
+"""Reference-based metrics, against the packages that define them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ print(got.value == direct, round(direct, 4), score("!", ["car"]).reason)
 
 
 def test_meteor(tmp_path: Path) -> None:
-    """With a WordNet of two words. In a process of its own: NLTK keeps what it has loaded."""
+    """With a WordNet of two words, in a new process, because NLTK caches what it has loaded."""
     folder = tmp_path / "corpora" / "wordnet"
     folder.mkdir(parents=True)
     for name, text in WORDNET.items():
@@ -202,7 +202,7 @@ def test_bertscore_does_not_depend_on_the_batch(engines: Engines) -> None:
 
 
 def naive(response: np.ndarray, reference: np.ndarray) -> list[float]:
-    """Average, extrema and greedy matching, spelled out."""
+    """Compute average, extrema and greedy matching naively."""
 
     def cosine(a, b) -> float:
         return sum(a * b) / (sum(a * a) ** 0.5 * sum(b * b) ** 0.5)

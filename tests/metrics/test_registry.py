@@ -1,4 +1,4 @@
-"""Metrics by name, those of other packages included: real distributions on the path."""
+"""Metrics by name, including those of other packages: real distributions on the path."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OWN = {
 
 
 def install(folder: Path, package: str, code: str, **points: str) -> None:
-    """What pip leaves behind: a module and its metadata."""
+    """Write what pip would install: a module and its metadata."""
     (folder / f"{package}.py").write_text(code)
     info = folder / f"{package}-1.0.dist-info"
     info.mkdir()
@@ -91,9 +91,11 @@ def test_unknown_metric() -> None:
     with pytest.raises(CauserieError) as error:
         metrics.find("blue")
     assert str(error.value) == (
-        "unknown metric 'blue': did you mean bleu? causerie metrics lists them"
+        "unknown metric 'blue': did you mean bleu? `causerie metrics` lists all of them"
     )
-    with pytest.raises(CauserieError, match=r"^unknown metric 'zzz': causerie metrics lists them$"):
+    with pytest.raises(
+        CauserieError, match=r"^unknown metric 'zzz': `causerie metrics` lists all of them$"
+    ):
         metrics.find("zzz")
 
 

@@ -1,4 +1,4 @@
-"""The trivial metrics, against their definitions written out."""
+"""The trivial metrics, against naive implementations."""
 
 from __future__ import annotations
 

@@ -41,6 +41,6 @@ def test_words_of_words_are_the_words(text: str) -> None:
 
 @given(st.text(st.characters(codec="ascii")))
 def test_ascii(text: str) -> None:
-    """Letters and digits are never lost, everything else but apostrophes always is."""
+    """Letters and digits are always kept; everything else but apostrophes is dropped."""
     kept = "".join(c for c in text.lower() if c.isalnum())
     assert "".join(words(text)).replace("'", "") == kept

@@ -1,4 +1,4 @@
-"""A package index, a registry and a model of a few bytes, made on the spot."""
+"""A package index, a registry and a model of a few bytes for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def digest(content: bytes) -> str:
 
 
 def write_wheel(folder: Path, package: str, inner: str, files: dict[str, bytes]) -> Path:
-    """A wheel that pip accepts, with the files as data and one that tries to escape."""
+    """Write a wheel that pip accepts, with the files as data and one that tries to escape."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"{package.replace('-', '_')}-1.0-py3-none-any.whl"
     info = f"{package.replace('-', '_')}-1.0.dist-info"
@@ -46,7 +46,7 @@ def wheel_source(package: str, inner: str = "pkg/model") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Shelf:
-    """An index that holds the wheel of the model `small`, and a registry that lists it."""
+    """An index with the wheel of the model `small`, and a registry that lists it."""
 
     root: Path
 

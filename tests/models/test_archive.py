@@ -1,4 +1,4 @@
-"""Files out of source packages: pinned as a whole, so that pip runs nothing unknown."""
+"""Files from source packages: the archive is pinned, so that pip runs no unknown code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INNER = "words-1.0/Words/data"
 
 
 def write_archive(folder: Path, ran: Path, data: bytes = DATA) -> Path:
-    """A source package whose setup, when it is run, leaves a trace."""
+    """Build a source package whose setup leaves a trace when it runs."""
     backend = f"""
 import pathlib
 
@@ -112,7 +112,7 @@ def test_takes_what_the_user_fetched(tmp_path: Path, archive: Path, given: str) 
 def test_an_archive_without_the_file_or_cut_off(tmp_path: Path, archive: Path) -> None:
     with pytest.raises(CauserieError, match=r"the source package has no elsewhere/words\.xml"):
         store(tmp_path, archive, inner="elsewhere").pull("words", archive)
-    with pytest.raises(CauserieError, match=r"is no file in the source package|has no words-1"):
+    with pytest.raises(CauserieError, match=r"is not a file in the source package|has no words-1"):
         store(tmp_path, archive, inner="words-1.0/backend.py").pull("words", archive)
     archive.write_bytes(archive.read_bytes()[:-60])
     with pytest.raises(CauserieError, match=r"damaged|SHA-256 differs"):

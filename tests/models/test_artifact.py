@@ -1,4 +1,4 @@
-"""Artifacts: what is saved is what is loaded, and anything else is said."""
+"""Artifacts: what is loaded equals what was saved, and everything else is an error."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def test_replaces_an_artifact_but_nothing_else(tmp_path: Path) -> None:
     assert load_artifact(str(tmp_path / "a"), "example").card == "new"
     (tmp_path / "diary").mkdir()
     (tmp_path / "diary" / "monday.txt").write_text("dear diary")
-    with pytest.raises(CauserieError, match="is no artifact"):
+    with pytest.raises(CauserieError, match="is not an artifact"):
         artifact().save(tmp_path / "diary")
     assert (tmp_path / "diary" / "monday.txt").read_text() == "dear diary"
     (tmp_path / "bert").mkdir()
     (tmp_path / "bert" / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(CauserieError, match="is no artifact"):
+    with pytest.raises(CauserieError, match="is not an artifact"):
         artifact().save(tmp_path / "bert")
     (tmp_path / "empty").mkdir()
     artifact().save(tmp_path / "empty")
@@ -125,7 +125,7 @@ def test_foreign_ones_are_refused(tmp_path: Path) -> None:
     artifact().save(tmp_path / "a")
     with pytest.raises(CauserieError, match="artifact of example, not of density"):
         load_artifact(str(tmp_path / "a"), "density")
-    with pytest.raises(CauserieError, match="nowhere is no artifact"):
+    with pytest.raises(CauserieError, match="nowhere is not an artifact"):
         load_artifact("nowhere", "example")
     (tmp_path / "bert").mkdir()
     (tmp_path / "bert" / "config.json").write_text('{"model_type": "bert"}')

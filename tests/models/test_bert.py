@@ -1,4 +1,4 @@
-"""The BERT that needs no transformers, held against the one of transformers."""
+"""The BERT that runs without transformers, compared with the one of transformers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = [
 
 
 def encoders(folder: Path, dtype: str = "float32") -> tuple[Encoder, Encoder]:
-    """One that is not to be trained, and one that could be."""
+    """Load the network for scoring and, with transformers, for training."""
     settings = Settings(encoder=str(folder), device="cpu", dtype=dtype)
     store = Store()
     plain, known = (Encoder.load(store, settings, trainable=t) for t in (False, True))

@@ -13,7 +13,7 @@ LARGER = ("all-mpnet-base-v2", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 
 
 def run(*arguments: object) -> str:
-    """Standard output of `causerie models ...`; its `CauserieError` if it has one."""
+    """Return the output of `causerie models ...`, or raise its `CauserieError`."""
     result = CliRunner().invoke(models_app, [str(argument) for argument in arguments])
     if isinstance(result.exception, CauserieError):
         raise result.exception
@@ -37,7 +37,7 @@ def test_path(tmp_path: Path) -> None:
     (tmp_path / NAMES[0]).mkdir()
     assert run("path", NAMES[0], "--models-dir", tmp_path) == f"{tmp_path / NAMES[0]}\n"
     assert run("path", "default-encoder", "--models-dir", tmp_path) == f"{tmp_path / NAMES[0]}\n"
-    with pytest.raises(CauserieError, match=f"default stands for {' and '.join(NAMES)}: say which"):
+    with pytest.raises(CauserieError, match=f"default stands for {' and '.join(NAMES)}: name one"):
         run("path", "default", "--models-dir", tmp_path)
     with pytest.raises(CauserieError, match="unknown model 'defualt'; the known names are"):
         run("path", "defualt", "--models-dir", tmp_path)
@@ -57,7 +57,7 @@ def test_pull_that_cannot_be_done(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with pytest.raises(CauserieError, match="--offline"):
         run("pull", "--offline", "--models-dir", store)
-    with pytest.raises(CauserieError, match="say which"):
+    with pytest.raises(CauserieError, match="name it"):
         run("pull", "--from", wrong, "--models-dir", store)
     with pytest.raises(CauserieError, match="SHA-256 differs"):
         run("pull", NAMES[1], "--from", wrong, "--models-dir", store)
@@ -65,7 +65,7 @@ def test_pull_that_cannot_be_done(tmp_path: Path) -> None:
         CauserieError, match=f"{NAMES[1]} could not be taken from .*SHA-256 differs"
     ):
         run("pull", "default-lm", "--from", wrong, "--models-dir", store)
-    with pytest.raises(CauserieError, match="say which"):
+    with pytest.raises(CauserieError, match="name it"):
         run("pull", "default", "--from", wrong, "--models-dir", store)
     assert not (store / NAMES[1]).exists()
 
@@ -79,7 +79,7 @@ def test_pull_and_verify_the_defaults(default_models) -> None:
     assert run("pull", "default", "--offline", "--models-dir", folder).count("\n") == 2
     for names in ((), ("default",), ("default-lm", "default-encoder")):
         done = run("verify", *names, "--models-dir", folder)
-        checked = [line.split(":")[0] for line in done.splitlines() if "should be" in line]
+        checked = [line.split(":")[0] for line in done.splitlines() if "as expected" in line]
         assert set(NAMES) <= set(checked)  # other models may be there too
         assert not names or len(checked) == 2
 

@@ -16,7 +16,7 @@ WEIGHTS = "tiny.gguf"
 
 
 def write_gguf(folder: Path, file: Path, pre: str) -> None:
-    """A saved Llama as a GGUF file, written by the format's own package."""
+    """Convert a saved Llama to a GGUF file with the format's own package."""
     from gguf import GGUFWriter
     from transformers import AutoModelForCausalLM
 
@@ -80,7 +80,7 @@ def pre(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def shelf(pre: str, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Shelf:
-    """A registry that knows what its GGUF is converted to."""
+    """A registry that lists the conversion of its GGUF file."""
     shelf = Shelf(tmp_path_factory.mktemp("shelf"))
     file = shelf.root / WEIGHTS
     write_gguf(tiny_llama, file, pre)
@@ -172,7 +172,7 @@ def test_converted_files_are_those_that_the_registry_knows(converted: Store, she
 def test_what_other_libraries_convert_otherwise_is_converted_anew(
     shelf: Shelf, converted: Store, tmp_path: Path
 ) -> None:
-    """Only the GGUF can be verified then, so only the GGUF is kept."""
+    """In this case only the GGUF file can be verified, so it alone is kept."""
     register(shelf, {**converted.entries()[0].converted, "tokenizer.json": "0" * 64})
     store = Store(tmp_path / "store", offline=True, registry=shelf.registry)
     folder = store.pull("small", shelf.root / WEIGHTS)

@@ -1,4 +1,4 @@
-"""Hub names and hub sources, against a hub of one folder served on this machine."""
+"""Hub names and hub sources, against a local server with one model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Answers what the hub client asks of `owner/tiny`: /owner/tiny/resolve/REVISION/FILE."""
+    """Serves what the hub client requests: /owner/tiny/resolve/REVISION/FILE."""
 
     folder: Path
     asked: list[str]
@@ -61,9 +61,9 @@ class Hub(BaseHTTPRequestHandler):
 @dataclass(frozen=True)
 class LocalHub:
     environment: dict[str, str]
-    """Of a process for which our server is the hub."""
+    """Environment of a process that uses our server as the hub."""
     asked: list[str]
-    """Every path that was asked for."""
+    """All paths that were requested."""
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def hub(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 
 
 def run(environment: dict[str, str], code: str, *arguments: object) -> dict[str, object]:
-    """Run code that fills `answer`, which comes back."""
+    """Run code in a new process; return the `answer` that it fills."""
     preface = (
         "import json, sys; from pathlib import Path; from causerie.errors import CauserieError;"
         "from causerie.models import Store, load_backbone; answer = {}\n"
@@ -134,7 +134,7 @@ except CauserieError as error:
     error = online.pop("error")
     assert online == {"sha256": COMMIT, "window": 32, "pooling": "first"}
     assert error == (
-        "owner/nothing is neither a known model nor a folder, and not to be had from the model hub "
+        "owner/nothing is neither a known model nor a folder, nor available from the model hub "
         "(the model hub has no such model, or none you may see): check the name, or give a folder; "
         "the known names are all-MiniLM-L6-v2, all-mpnet-base-v2"
     )
@@ -147,7 +147,7 @@ except CauserieError as error:
 
 @pytest.mark.slow
 def test_a_cached_config_is_no_consent(hub: LocalHub, tmp_path: Path) -> None:
-    """What only an artifact names is taken from the cache if it is there whole, or not at all."""
+    """A model that only an artifact names must be complete in the cache."""
     code = """
 import torch
 store = Store(Path(sys.argv[1]))
@@ -177,7 +177,7 @@ answer["known"] = [consented(), store.consented("default", "encoder", "") is sto
 
 @pytest.mark.slow
 def test_a_hub_that_does_not_answer(hub: LocalHub, tmp_path: Path) -> None:
-    """Asked once and no more, though its client would go on trying; a local copy is used."""
+    """The hub is asked only once, though its client would keep trying; a local copy is used."""
     code = """
 connections = []
 sys.addaudithook(lambda event, _: event == "socket.connect" and connections.append(event))

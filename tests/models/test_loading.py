@@ -222,7 +222,7 @@ def test_offline_loading_opens_no_connection_and_says_nothing(
 
 
 def test_two_threads_leave_the_libraries_as_they_were() -> None:
-    """What one of them changes meanwhile, the other must not take for what it was."""
+    """A setting changed by one thread must not be restored as the default by the other."""
     import logging
 
     from huggingface_hub import constants

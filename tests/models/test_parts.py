@@ -1,4 +1,4 @@
-"""One file out of several wheels: whole, resumed, wrong, missing, without room."""
+"""One file from several wheels: complete, resumed, wrong, missing, on a full disk."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def refusal(shelf: Shelf, file: Path | None = None) -> str:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The packages that were asked of the index, in order."""
+    """The packages that were requested from the index, in order."""
     asked, download = [], parts_module.download_wheel
 
     def counted(package: str, *arguments: object) -> Path:
@@ -143,7 +143,7 @@ def test_a_missing_part_is_named_and_nothing_is_kept(shelf: Shelf) -> None:
     assert "packages bit-1 to bit-3, version 1.0: No matching distribution found for bit-3" in (
         message
     )
-    assert "goes on" not in message
+    assert "continues" not in message
     assert contents(shelf.root / "store") == {}
     assert "the wheel of bit-3==1.0 is not there" in refusal(shelf, shelf.index)
     assert contents(shelf.root / "store") == {}
@@ -161,7 +161,7 @@ def test_a_network_that_fails_on_the_way_costs_one_part(
 
     with monkeypatch.context() as patched:
         patched.setattr(parts_module, "download_wheel", broken)
-        assert "pull again, which goes on where it stopped" in refusal(shelf)
+        assert "pull again, which continues where it stopped" in refusal(shelf)
     kept = shelf.root / "store" / ".small.parts"
     assert contents(kept) == {package: PARTS[package] for package in ("bit-1", "bit-2")}
     (kept / "bit-1").write_bytes(b"changed meanwhile")
@@ -178,13 +178,13 @@ def test_pip_tells_a_silent_network_from_a_missing_package(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # the port that discards
     monkeypatch.setenv("PIP_RETRIES", "1")
     next(shelf.index.glob("bit_3*.whl")).unlink()
-    assert "goes on where it stopped" in refusal(shelf)
+    assert "continues where it stopped" in refusal(shelf)
     assert set(contents(shelf.root / "store" / ".small.parts")) == {"bit-1", "bit-2"}
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this platform")
 def test_a_killed_pull_goes_on(shelf: Shelf, fetched: list[str]) -> None:
-    """The process ends as it is about to fetch the last part."""
+    """The process is killed when it is about to fetch the last part."""
     code = (
         "import os, signal, sys; from pathlib import Path;"
         "from causerie.models import Store, parts;"

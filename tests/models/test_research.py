@@ -1,4 +1,4 @@
-"""Research variants: artifacts and graphs that another package brings."""
+"""Research variants: artifacts and graphs that ship with another package."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ TRAINED = [one for name in names() if issubclass(one := find(name), TrainedMetri
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but causerie is installed."""
+    """An environment in which only causerie is installed."""
     monkeypatch.setattr("causerie.io.shipped.entry_points", lambda **_: ())
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package of this repository, as pip would leave it, and no other copy of it."""
+    """The research package of this repository as pip would install it, and no other copy."""
     monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     (tmp_path / "causerie_research").symlink_to(SOURCE)
     info = tmp_path / "causerie_research-0.2.0.dist-info"
@@ -135,8 +135,8 @@ def test_commands_show_and_verify_them(tmp_path: Path) -> None:
     assert "--research" in row
     done = run_causerie("models", "verify", "--models-dir", tmp_path / "store")
     for name in VARIANTS:
-        assert f"artifact {name}: all files are what they should be" in done.stdout
-    assert "graph everyday-research: all files are what they should be" in done.stdout
+        assert f"artifact {name}: all files are as expected" in done.stdout
+    assert "graph everyday-research: all files are as expected" in done.stdout
 
 
 def test_a_package_takes_no_name_of_causerie(installed: Path) -> None:

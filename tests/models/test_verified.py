@@ -1,4 +1,4 @@
-"""What is loaded is what was hashed, whatever happens to the files meanwhile."""
+"""What is loaded is what was hashed, even if files change meanwhile."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def changed_weights(folder: Path) -> bytes:
 
 
 def swap(file: Path, content: bytes) -> None:
-    """Another file takes the place, of the same size and time."""
+    """Replace a file by another of the same size and modification time."""
     status = file.stat()
     other = file.with_name("swapped")
     other.write_bytes(content)
@@ -111,7 +111,7 @@ def test_every_file_of_a_folder_is_in_its_signature(bert: Path) -> None:
 
 
 def test_what_lies_beside_weights_has_a_limit(gpt2: Path) -> None:
-    """Files of other kinds are never opened; settings are copied, so they may not be too large."""
+    """Other files are never opened; settings are copied, so their size is limited."""
     (gpt2 / "video.mp4").write_bytes(b"no model opens this")
     loaded(gpt2, "language model")
     with (gpt2 / "corpus.json").open("wb") as file:

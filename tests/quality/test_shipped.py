@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from causerie import CauserieError, Dialogue, Engines
+from causerie.dialogue import Exchange
+from causerie.io import read
 from causerie.metrics import load_metric
 from causerie.models import Store
 from causerie.models.artifact import ArtifactInfo, shipped
@@ -24,6 +28,7 @@ TALKS = (
     ("I'm looking for a flat near the university.", "How many rooms do you need?"),
     ("Excuse me, how do I get to the station?", "Go straight on and turn left at the bank."),
 )
+EXAMPLES = Path(__file__).parents[2] / "examples" / "conversations.jsonl"
 GIBBERISH = "dkfj wlek qpa zzxk vbn trwq"
 
 
@@ -86,6 +91,32 @@ def test_a_spoiled_reply_is_worth_little(scorer: Scorer) -> None:
         assert sum(b < a for a, b in zip(good, found, strict=True)) >= len(GOOD) - 1
 
 
+def said_by_aria() -> list[Exchange]:
+    """The replies of the better example system, and those that people gave it."""
+    records = [r for r in read(EXAMPLES) if isinstance(r, Dialogue) and r.system == "aria"]
+    return [exchange for dialogue in records for exchange in dialogue.exchanges()]
+
+
+SPOILED: dict[str, tuple[Callable[[Exchange, random.Random], str], float]] = {
+    "gibberish": (lambda e, rng: f"{e.response.text} {GIBBERISH}", 0.05),
+    "last turn": (lambda e, rng: f"{e.response.text} {e.context[-1].text}", 0.05),
+    "random": (lambda e, rng: rng.choice(GOOD), 0.12),
+}
+"""What is done to a reply, and on what share of replies it may raise the quality."""
+
+
+@pytest.mark.default_models
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_reply_is_seldom_better_for_being_spoiled(scorer: Scorer, name: str) -> None:
+    spoil, most = SPOILED[name]
+    rng = random.Random(0)
+    exchanges = said_by_aria()
+    worse = [e.with_response(spoil(e, rng)) for e in exchanges]
+    before, after = (scorer.score_items(some).values("quality") for some in (exchanges, worse))
+    raised = sum(b > a for a, b in zip(before, after, strict=True))
+    assert raised <= most * len(exchanges), f"{raised} of {len(exchanges)}"
+
+
 @pytest.mark.default_models
 def test_company_changes_nothing(scorer: Scorer) -> None:
     exchanges = [d.exchanges()[0] for d in talks(GOOD)]
@@ -117,8 +148,6 @@ def test_ratings_follow_the_share_and_explanations_add_up(scorer: Scorer) -> Non
 
 def test_a_first_turn_is_unscored() -> None:
     opening = Dialogue.from_texts(["Hello!"])
-    from causerie.dialogue import Exchange
-
     scores = Quality().score_exchanges([Exchange(opening, 0)], Engines())
     assert {score.reason for score in scores[0]} == {"no context"}
 

@@ -28,7 +28,7 @@ def engines(tiny_bert: Path) -> Engines:
 
 
 def record(number: int, rng: Random) -> dict[str, Any]:
-    """A dialogue of three to six pairs; the gladder the user, the better the rating."""
+    """Return a dialogue of three to six pairs; happier users rate better."""
     glad = rng.random()
     happy, sad = SAID[:3], SAID[3:]
     turns = []
@@ -60,7 +60,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Untrained: signals mean nothing, but one that counts fires in half of the dialogues."""
+    """An untrained classifier in which one relevant signal fires in half of the dialogues."""
     encoder = engines.encoder  # before the seed: loading draws random numbers
     torch.manual_seed(5)
     config = OdesConfig(width=8, hidden=8)
@@ -75,7 +75,8 @@ def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> P
             )[:, [SIGNALS.index(name) for name in TREATMENTS]].max()
             for turns in (one["turns"] for one in RECORDS)
         ]
-        classifier.head.classes.bias += float(np.median(np.log(1 / np.array(strongest) - 1)))
+        bias = classifier.head.get_parameter("members.0.classes.bias")
+        bias += float(np.median(np.log(1 / np.array(strongest) - 1)))
     artifact = Artifact(
         metric="odes",
         backbone=engines.encoder.name,

@@ -1,4 +1,4 @@
-"""One distribution of ratings, and limits of alarms, against simulated truth and by hand."""
+"""The distribution of ratings and the limits of alarms, on simulated data and by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from causerie.ratings.log import five_class
 
 
 def world(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Predictions, ratings by proportional odds, and the true probability of a low one."""
+    """Simulate predictions, ratings by proportional odds, and true probabilities of low ones."""
     rng = np.random.default_rng(seed)
     predicted = rng.uniform(2, 4, count)
     below = special.expit(np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) - 2.0 * (predicted[:, None] - 3))
@@ -58,7 +58,7 @@ def test_what_nobody_rated_stays_possible_and_a_constant_says_nothing() -> None:
 
 
 def test_limits_keep_their_budget_and_differ_by_turn() -> None:
-    """Scores rise with every pair: one limit for all would alarm at the end alone."""
+    """Scores rise with every pair, so a single limit would raise alarms only at the end."""
     rng = np.random.default_rng(0)
 
     def dialogues(count: int) -> list[np.ndarray]:
@@ -90,8 +90,8 @@ def test_a_calibration_is_kept_and_budgets_are_checked() -> None:
     assert found.limit(1, 0.05) == found.limits[4, 0]
     assert found.limit(99, 0.057) == found.limits[4, -1]  # the largest budget within it
     broken = {**found.tensors(), "whole.cuts": found.tensors()["whole.cuts"][:-1]}
-    with pytest.raises(ValueError, match=r"whole\.cuts has other numbers"):
+    with pytest.raises(ValueError, match=r"whole\.cuts has the wrong shape or NaN"):
         Calibration.load(broken)
     for bad in (0.0, 0.6):
-        with pytest.raises(CauserieError, match="false alarms are from 1% to 50%"):
+        with pytest.raises(CauserieError, match="false alarms must be from 1% to 50%"):
             check_budget(bad)

@@ -1,4 +1,4 @@
-"""What signals cost, on simulated logs whose truth is known; refuters; E-values."""
+"""Effects of signals on simulated logs with known truth; refuters; E-values."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ LONGEST = 12
 
 @dataclass(frozen=True)
 class World:
-    """Glad users signal more, rate better, and long talks are rated better.
+    """A simulated world: happy users signal more and rate better, as do users of long dialogues.
 
-    Signals follow only from what was before, and at least one of them costs `effect`. All that
-    a dialogue would have been is drawn first, so that what a signal changed is known: nothing,
-    where the user would have given another one later.
+    Signals depend only on the past, and one or more of them cost `effect`. Everything that could
+    happen in a dialogue is drawn first, so that the effect of a signal is known: none, if the
+    user would have given another one later.
     """
 
     dialogues: int = 800
     effect: float = -0.5
     rate: float = -3.0
-    """Log-odds of a signal in a turn."""
+    """Log-odds of a signal in each turn."""
     gladness: float = 1.0
-    """By how much it makes users signal."""
+    """Effect of the mood on the log-odds of a signal."""
     length: float = 0.05
-    """How much better each turn pair makes the rating."""
+    """Effect of each turn pair on the rating."""
     users: int | None = None
-    """Who rate by habit, and signal by habit; None: one without habits for each dialogue."""
+    """Number of users with habits of rating and signalling; None for a new user per dialogue."""
     bots: float = 0.0
-    """By how much the better of two bots is better, and makes users signal more."""
+    """Effect of the better of two bots on ratings and on the log-odds of a signal."""
 
     def log(self, seed: int) -> tuple[list[Observed], float]:
-        """Its dialogues, and by how much the first signals changed ratings on average."""
+        """Return its dialogues and the true average effect of the first signals."""
         rng = np.random.default_rng(seed)
         n, place = self.dialogues, np.arange(LONGEST)
         user = np.arange(n) if self.users is None else rng.integers(self.users, size=n)
@@ -101,7 +101,7 @@ Forget = Callable[[Observed], Observed]
 
 
 def runs(world: World, forget: Forget = lambda one: one) -> tuple[list[Effect], float]:
-    """An effect per seed, and the truth."""
+    """Return an effect per seed, and the true one."""
     logs = [world.log(seed) for seed in range(SEEDS)]
     found = [doubly_robust(study_of(list(map(forget, log)), [0])) for log, _ in logs]
     return found, float(np.mean([truth for _, truth in logs]))
@@ -179,7 +179,7 @@ def test_one_of_the_two_models_may_be_wrong(
 
 
 def linear(seed: int, rows: int = 4000) -> Study:
-    """Both models are right for it; treatment costs 0.5."""
+    """Simulate a study for which both models are correct and the treatment costs 0.5."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, 3))
     treated = rng.random(rows) < 1 / (1 + np.exp(-(x @ [1, 0.7, 0])))
@@ -209,7 +209,7 @@ def test_regressions_against_a_general_optimiser() -> None:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", ["rare dummy", "long tail"])
 def test_propensities_settle_where_covariates_are_skewed(kind: str, seed: int) -> None:
-    """Whole Newton steps leap to where every propensity is 0, and nothing would say so."""
+    """Full Newton steps would end, without an error, where every propensity is 0."""
     rng = np.random.default_rng(seed)
     if kind == "rare dummy":
         column = (rng.random(20_000) < 0.01).astype(float)
@@ -227,7 +227,7 @@ def test_propensities_settle_where_covariates_are_skewed(kind: str, seed: int) -
 
 
 def test_the_estimate_and_its_interval_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With propensity ½ and outcome 3: treated rows count their surplus, controls minus theirs."""
+    """With propensity ½ and outcome 3, treated rows count their surplus, controls minus theirs."""
     monkeypatch.setattr(effect_room, "logistic", lambda *_: fixed(0.5))
     monkeypatch.setattr(effect_room, "ridge", lambda *_: fixed(3.0))
     treated = np.array([True, False, True, False, False])
@@ -242,7 +242,7 @@ def test_the_estimate_and_its_interval_by_hand(monkeypatch: pytest.MonkeyPatch) 
     assert (one.signalled, one.dialogues, one.left_out) == (2, 5, 0)
     assert one.effective == pytest.approx(3)  # three controls of one weight, by three users
     monkeypatch.setattr(effect_room, "logistic", lambda *_: fixed(0.99))
-    with pytest.raises(CauserieError, match="no overlap: nobody without the signal"):
+    with pytest.raises(CauserieError, match="no overlap: no landmark without the signal"):
         estimated(Study(np.zeros((5, 1)), treated, ratings, np.arange(5), unit))
 
 
@@ -255,17 +255,17 @@ def test_what_is_comparable_by_hand() -> None:
 
 
 def test_an_effect_without_overlap_is_refused() -> None:
-    """A signal that follows from what was before: those without it are not like those with it."""
+    """If the past determines the signal, dialogues without it are not comparable."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((400, 1))
     treated = x[:, 0] + 0.05 * rng.standard_normal(400) > 0
     ratings = 3 + x[:, 0] + 0.5 * rng.standard_normal(400)
-    with pytest.raises(CauserieError, match=r"no overlap|anybody alike are left out"):
+    with pytest.raises(CauserieError, match=r"no overlap|comparable ones are left out"):
         doubly_robust(Study(x, treated, ratings, np.arange(400), np.arange(400)))
 
 
 def test_trimming_leaves_the_effect_of_the_others() -> None:
-    """Where some always signal, they are left out and the rest is estimated rightly."""
+    """Users who always signal are left out, and the rest is estimated correctly."""
     rng = np.random.default_rng(1)
     always = np.arange(4000) < 400
     x = np.column_stack([rng.standard_normal(4000), 1.0 * always])
@@ -338,7 +338,7 @@ def test_an_effect_that_noise_changes_falls(monkeypatch: pytest.MonkeyPatch) -> 
 def test_placebo_signals_refute_a_comparison_that_looks_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Controls that never signal are short talks, which are rated worse."""
+    """Controls that never signal are short dialogues, which are rated worse."""
 
     def ahead(dialogues: Sequence[Observed], signals: Sequence[int]) -> Study:
         study = study_of(dialogues, signals)
@@ -376,7 +376,7 @@ def test_too_few_users_are_refused() -> None:
 
 
 def observed(values: Sequence[float], fired: Sequence[str], **known: object) -> Observed:
-    """One feature; the signals of each pair by letter, "-" where the user said nothing."""
+    """Build a dialogue from letters: the signals of each pair, "-" if the user said nothing."""
     return Observed(
         np.array(values, dtype=np.float64)[:, None],
         np.array([letters != "-" for letters in fired]),

@@ -1,4 +1,4 @@
-"""Turn pairs, ratings on one scale, and what is refused of a log."""
+"""Turn pairs, ratings on one scale, and dialogues that are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from causerie.ratings.pairs import paired, turn_pairs
 
 
 def talk(text: str, **fields: Any) -> Dialogue:
-    """`"u:hi s:hello"` as a dialogue."""
+    """Return `"u:hi s:hello"` as a dialogue."""
     names = {"u": "user", "s": "bot"}
     turns = [Turn(names[part[0]], part[2:]) for part in text.split()]
     return Dialogue("d", tuple(turns), **fields)
@@ -182,7 +182,7 @@ def test_reasons_that_differ_in_values_alone_are_one() -> None:
 
 @pytest.mark.parametrize("scale", [(1, float("inf")), (float("-inf"), 5), (1, float("nan"))])
 def test_a_scale_without_an_end_is_refused(scale: tuple[float, float]) -> None:
-    with pytest.raises(CauserieError, match="a scale goes from low to high"):
+    with pytest.raises(CauserieError, match="a scale must go from low to high"):
         to_scale(3, scale)
 
 

@@ -46,7 +46,7 @@ SMALL = ModelConfig(width=8, head=4, epochs=4, batch=16, dropout=0.0)
 
 
 def examples(count: int, seed: int = 0, treatments: int = 2) -> list[Example]:
-    """Ratings follow the last value of the first feature, less a point where a signal fired."""
+    """Ratings are the last value of the first feature, minus a point if a signal fired."""
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(count):
@@ -62,7 +62,7 @@ def examples(count: int, seed: int = 0, treatments: int = 2) -> list[Example]:
 
 
 def transport(cost: np.ndarray) -> float:
-    """The optimal transport between equal weights, as a linear programme."""
+    """Solve optimal transport between equal weights as a linear programme."""
     n, m = cost.shape
     rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
     marginals = np.concatenate([np.full(n, 1 / n), np.full(m, 1 / m)])
@@ -218,7 +218,7 @@ def test_transfer_trains_new_heads_first_and_then_all(monkeypatch: pytest.Monkey
     assert added.outcomes(more[0][:3]).shape == (3, 3)
     tuned = model.transferred(3, *more).tensors()
     assert any(not torch.equal(tuned[name], learned[name]) for name in learned)
-    with pytest.raises(CauserieError, match="has 2 treatments already"):
+    with pytest.raises(CauserieError, match="already has 2 treatments"):
         model.transferred(2, *more)
     with pytest.raises(CauserieError, match="in which a signal of treatment 2 fired"):
         model.transferred(3, *split(examples(60)))
@@ -243,7 +243,7 @@ def test_beginnings_are_of_all_dialogues_and_the_papers_of_low_ones_at_signals()
 
 
 def test_a_network_knows_whether_a_dialogue_goes_on() -> None:
-    """Whole dialogues are rated 5 and running ones 1, with the same features."""
+    """Whole dialogues are rated 5, and running ones with the same features 1."""
     some = [replace(m, rating=5.0) for m in examples(60)]
     begun = [replace(m, rating=1.0, running=True) for m in some]
     config = replace(SMALL, epochs=30, learning_rate=0.01, patience=30)
@@ -347,7 +347,7 @@ def test_what_cannot_be_fitted_is_one_line() -> None:
     model = Lstm(SMALL, FEATURES)
     with pytest.raises(CauserieError, match="3 rated dialogues are too few: give at least 8"):
         model.fit(examples(2), examples(1))
-    with pytest.raises(CauserieError, match="rated dialogues only"):
+    with pytest.raises(CauserieError, match="learns only from rated dialogues"):
         model.fit(
             examples(9), [Example(np.zeros((1, 3), np.float32), np.zeros(1, np.int64), ("",))]
         )
@@ -361,7 +361,7 @@ def test_factual_takes_the_head_of_the_treatment() -> None:
 
 
 def test_small_networks_are_fitted_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several would wait for each other; afterwards there are as many as before."""
+    """Several threads would wait for each other; afterwards their number is restored."""
     seen: list[int] = []
     run = models_room.run_loop
 
@@ -384,7 +384,7 @@ def test_small_networks_are_fitted_with_one_thread(monkeypatch: pytest.MonkeyPat
 
 
 def test_all_of_a_batch_is_where_the_network_is() -> None:
-    """The meta device stands in for a GPU: what is left on the CPU cannot meet its tensors."""
+    """The meta device stands in for a GPU: mixing it with tensors on the CPU is an error."""
     batch = Batch.of(examples(5), "meta")
     moved = [value for value in vars(batch).values() if isinstance(value, torch.Tensor)]
     assert {value.device.type for value in moved if value is not batch.lengths} == {"meta"}
@@ -395,7 +395,7 @@ def test_all_of_a_batch_is_where_the_network_is() -> None:
 def test_the_transformer_goes_to_the_device_of_its_encoder(
     tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, tuning: Kind
 ) -> None:
-    """On the meta device an operation on tensors of two devices is an error, as on a GPU."""
+    """On the meta device, as on a GPU, operations on tensors of two devices are errors."""
     engines = Engines(Settings(encoder=str(tiny_bert), device="cpu"))
     load = Engines.new_encoder
 

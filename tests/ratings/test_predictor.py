@@ -1,4 +1,4 @@
-"""Features, the fitted predictor, the monitor and the commands, on a tiny encoder."""
+"""Features, the fitted predictor, the monitor and the commands, with a tiny encoder."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def test_odes_and_any_metric_are_groups(engines: Engines, odes_folder: Path) -> 
     assert raw[:, -1].tolist() == [0.0, 0.5]
     assert extractor.covariates == [len(CLASSES)]
     assert extractor([]) == []
-    with pytest.raises(CauserieError, match="add odes, which treatments need"):
+    with pytest.raises(CauserieError, match="lack odes, which treatments need: add it"):
         Extractor.of(["valence"], engines)
-    with pytest.raises(CauserieError, match=r"two groups both give a feature words\.system"):
+    with pytest.raises(CauserieError, match=r"two groups have a feature words\.system"):
         Extractor([*groups_of([str(odes_folder)]), Words(), Words()], engines)
 
 
@@ -156,7 +156,7 @@ def test_names_of_features() -> None:
 
 
 def test_metrics_see_turns_as_ratings_pair_them(engines: Engines, odes_folder: Path) -> None:
-    """What one side says in a row is one turn, to odes as to all that reads the response."""
+    """Consecutive turns of one side count as one, for odes and for metrics of the response."""
     turns = [
         *(Turn("user", "i like"), Turn("user", "green tea")),
         *(Turn("bot", "so do i"), Turn("bot", "green tea is good")),
@@ -278,7 +278,7 @@ def test_treatments_by_hand() -> None:
     assert two.of_pairs(rows).tolist() == [0, 2, 0, 1]
     with pytest.raises(CauserieError, match="unknown signal 'joy'"):
         Treatments((("joy",),))
-    with pytest.raises(CauserieError, match="in one treatment"):
+    with pytest.raises(CauserieError, match="in only one treatment"):
         Treatments((("insult",), ("insult",)))
 
 
@@ -344,19 +344,19 @@ def test_a_predictor_is_transferred_to_more_treatments(
     assert {p.treatment for p in parted.predict(pairs)} == {0, 1, 2}
     fewer, swapped = (("insult",), ("critique",)), (("critique",), *one.groups)
     for changed in (Treatments(fewer), Treatments(swapped), one):
-        with pytest.raises(CauserieError, match="1 known groups of signals come first"):
+        with pytest.raises(CauserieError, match="1 known groups of signals must come first"):
             small.extended(changed, measured)
 
 
 def test_a_predictor_of_other_features_is_refused(fitted: RatingPredictor) -> None:
     artifact, extractor = fitted.artifact("", ""), fitted.preparation.extractor
     short = {name: tensor[:-1] for name, tensor in artifact.statistics.items()}
-    with pytest.raises(CauserieError, match="its statistics are of other features"):
+    with pytest.raises(CauserieError, match="its statistics belong to other features"):
         RatingPredictor.of(replace(artifact, statistics=short), extractor)
     renamed = {**artifact.options, "names": ["odes.insult"]}
-    with pytest.raises(CauserieError, match="its features are others"):
+    with pytest.raises(CauserieError, match="its features are different ones"):
         RatingPredictor.of(replace(artifact, options=renamed), extractor)
-    with pytest.raises(CauserieError, match="were fitted on features of other weights"):
+    with pytest.raises(CauserieError, match="was fitted on features of other models"):
         RatingPredictor.of(replace(artifact, backbone_sha256="0" * 64), extractor)
 
 
@@ -386,7 +386,7 @@ def test_the_monitor_says_what_the_whole_dialogue_would(fitted: RatingPredictor)
         assert 0 < reading.feature_seconds <= reading.seconds
         if turn.speaker == "bot":
             assert reading.signals == ()
-    with pytest.raises(CauserieError, match="false alarms are from 1% to 50%"):
+    with pytest.raises(CauserieError, match="false alarms must be from 1% to 50%"):
         RatingMonitor(fitted, false_alarms=2.0)
 
 
@@ -598,7 +598,7 @@ def test_the_commands(
     assert "early AUC of low ratings" in told
     more = ["--treatments", "negative,compliment", "--out", str(tmp_path / "more")]
     refused = CliRunner().invoke(app, ["ratings", "extend", model, str(log_file), *more, *kept])
-    assert refused.exit_code == 0 or "there is no dialogue" in str(refused.exception)
+    assert refused.exit_code == 0 or "there is no training dialogue" in str(refused.exception)
     auto = run("fit", str(log_file), "--out", str(tmp_path / "auto"), *features, *small, *kept)
     assert re.search(r"fitted (mlp|lstm|cf-lstm) on 60 dialogues", auto)
     card = load_artifact(model).card
@@ -624,7 +624,7 @@ def test_the_commands(
     assert "too few days" not in table.split("| mlp |")[1].split("|")[2]
 
     def sometimes(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
-        """A trusted signal after one letter in eight: nearly half of the dialogues have it."""
+        """Fire a signal after one letter in eight, which nearly half of the dialogues have."""
         fired = [one.text.endswith("a") for one in some]
         return np.array(
             [[name == "not_understand" and x for name in CLASSES] for x in fired], float
@@ -642,7 +642,7 @@ def test_the_commands(
     again = CliRunner().invoke(
         app, ["ratings", "effect", str(log_file), "--out", str(tmp_path / "effects")]
     )
-    assert "exists already: name another place" in str(again.exception)
+    assert "already exists: choose another path" in str(again.exception)
     days = run("trend", str(log_file), "--model", model, "--out", str(tmp_path / "t"), *kept)
     assert "| 2026-03-12 | 5 | " in days
     assert "Pearson: L1d" in (tmp_path / "t" / "trend.md").read_text()
@@ -667,8 +667,12 @@ def test_the_commands(
         ("uuu", {}, "has no turn of the system"),
         ("ss", {}, "has no turn of the user"),
         ("us", {"rating": 7}, "rating 7 is outside its scale, 1 to 5"),
-        ("us", {"rating": 2, "rating_scale": "stars"}, "rating_scale is [low, high], not 'stars'"),
-        ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale goes from low to high"),
+        (
+            "us",
+            {"rating": 2, "rating_scale": "stars"},
+            "rating_scale must be [low, high], not 'stars'",
+        ),
+        ("us", {"rating": 2, "rating_scale": [5, 1]}, "a scale must go from low to high"),
         ("us", {"rating": "good"}, "rating must be a number"),
         ("xy", {}, "speaker 'x' may be the user or the system: give roles, or --system SPEAKER"),
     ],
@@ -707,8 +711,8 @@ def test_a_bad_turn_does_not_end_the_watch(
     arguments = ["ratings", "watch", "-m", str(tmp_path / "ratings"), "--encoder", str(tiny_bert)]
     result = CliRunner().invoke(app, arguments, input=said)
     assert result.exit_code == 1
-    assert "line 1: no turn: text is missing" in result.output
-    assert "line 2: no turn: not valid JSON" in result.output
+    assert "line 1: not a turn: text is missing" in result.output
+    assert "line 2: not a turn: not valid JSON" in result.output
     assert '"turn": 0' in result.output
 
 
@@ -721,7 +725,7 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A signal in every dialogue: a cf-lstm has nothing to learn no signal from."""
+    """With a signal in every dialogue, a cf-lstm has no examples without signals."""
 
     def always(self: Classifier, some: Sequence[Utterance]) -> np.ndarray:
         return np.array([[name == "not_understand" for name in CLASSES] for _ in some], dtype=float)
@@ -733,13 +737,13 @@ def test_what_cannot_be_fitted_does_not_hide_the_rest(
     assert found.days == 12
     text = evaluation_markdown("x", found)
     assert "60 dialogues of 12 days" in text
-    assert "| cf-lstm | there is no dialogue to learn from in which no signal fired" in text
+    assert "| cf-lstm | there is no training dialogue in which no signal fired" in text
     out = tmp_path / "effects"
     words = ["ratings", "effect", str(log_file), "--features", ",".join(names), "--out", str(out)]
     words += ["--scores", str(tmp_path / "scores.sqlite"), "--encoder", str(tiny_bert)]
     done = CliRunner().invoke(app, [*words, "--offline"])
     assert done.exit_code == 0, done.output
-    assert "there is no dialogue to learn from" in (out / "effect.md").read_text()
+    assert "there is no training dialogue" in (out / "effect.md").read_text()
 
 
 def test_watching_says_its_times_when_it_is_interrupted(
@@ -808,11 +812,11 @@ def test_a_predictor_is_replaced_only_if_asked(
     card = (out / "card.md").stat().st_mtime_ns
     refused = CliRunner().invoke(app, [*words, *scores])
     assert isinstance(refused.exception, CauserieError)
-    assert "holds an artifact: choose another place, or add --force" in str(refused.exception)
+    assert "holds an artifact: choose another folder, or add --force" in str(refused.exception)
     assert (out / "card.md").stat().st_mtime_ns == card
     (tmp_path / "file").write_text("mine")
     other = CliRunner().invoke(app, [*words, *scores, "--force", "--out", str(tmp_path / "file")])
-    assert "exists and is no artifact" in str(other.exception)
+    assert "exists and is not an artifact" in str(other.exception)
     # The former name of --scores is still understood, and says so.
     replaced = CliRunner().invoke(app, [*words, "--kept", scores[1], "--force"])
     assert replaced.exit_code == 0, replaced.output

@@ -28,7 +28,7 @@ COST = -1.0
 
 
 class Given(Group):
-    """Signals, and one number that makes users both swear and rate higher."""
+    """An extractor of signals and of one number that makes users both swear and rate higher."""
 
     name = "given"
     features = (*(Feature(f"odes.{name}", "odes") for name in CLASSES), Feature("mood", "given"))
@@ -38,7 +38,7 @@ class Given(Group):
 
 
 def log(count: int) -> MeasuredLog:
-    """Glad users complain more and rate better; half of them greet in a pair of their own first."""
+    """Happy users complain more and rate better; half of them start with a greeting of its own."""
     rng = np.random.default_rng(0)
     dialogues, raw = [], []
     for number in range(count):
@@ -108,5 +108,5 @@ def test_what_falls_is_shown() -> None:
 def test_effects_need_ratings() -> None:
     measured = log(2)
     unrated = tuple(replace(one, rating=None) for one in measured.dialogues)
-    with pytest.raises(CauserieError, match="leave out the dialogues without one"):
+    with pytest.raises(CauserieError, match="omit the dialogues without one"):
         effects_of(replace(measured, dialogues=unrated))

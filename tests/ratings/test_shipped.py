@@ -1,4 +1,4 @@
-"""The predictor that comes with causerie: it loads, and tells a bad talk from a good one."""
+"""The shipped predictor: it loads, and rates a good dialogue above a bad one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_licence_and_card_go_with_it() -> None:
 
 
 def test_it_was_fitted_on_the_features_that_this_version_measures() -> None:
-    """Told without weights: names in order, and what decides their values."""
+    """The names in order and what determines their values are known without weights."""
     info = ArtifactInfo.find(NAME, NAME)
     extractor = Extractor.of(info.options["features"], columns=info.options["columns"])
     assert [feature.name for feature in extractor.features] == info.options["names"]

@@ -1,4 +1,4 @@
-"""Averages by day, on logs whose numbers are worked out by hand."""
+"""Averages by day, on logs with numbers worked out by hand."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from causerie.scoring.summary import Summary
 from causerie.scoring.table import by_dialogue
 
 Rows = Mapping[int, Mapping[str, Any]]
-"""Turn to what it scored, by column: a number, a whole score, or nothing."""
+"""By turn and column: a number, a whole `Score`, or None for unscored."""
 
 
 def score_of(value: Any) -> Score:

@@ -1,4 +1,4 @@
-"""What a page has of many conversations: everything counted, a bounded part shown."""
+"""Pages of many conversations: all of them are counted, a bounded number is shown."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_hostile_names_are_shown_as_they_are() -> None:
 
 
 def test_nothing_obscene_and_no_control_reaches_the_page() -> None:
-    """Whatever it comes in: ids, speakers, systems, texts, titles, names of columns, reasons."""
+    """This holds for ids, speakers, systems, texts, titles, names of columns, and reasons."""
     bad = "fuck\x1b[31m\x07\x9b\u202e\u2066"
     dialogue = Dialogue(bad, (Turn(bad, bad), Turn(bad, bad)), system=bad, metadata={"note": bad})
     other = Dialogue("b", (Turn("a", bad), Turn("b", "")), system="other")

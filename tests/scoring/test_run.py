@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
@@ -151,6 +152,30 @@ def test_corrupt_checkpoint_starts_anew(tmp_path: Path) -> None:
     journal.begin()
     assert list(journal.read(ROWS)) == []
     journal.close(keep=True)
+
+
+def test_lines_are_held_until_they_are_worth_waiting_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causerie.scoring.journal.HELD_SECONDS", math.inf)
+    journal = Journal(tmp_path / "out.partial")
+    journal.open("f")
+    journal.begin()
+    assert journal.hold({ROWS: [{"a": "x" * 1000}], TALKS: []})  # nothing is kept yet
+    journal.append({}, {"n": 1})
+    assert not journal.hold({ROWS: [{"a": 1}], TALKS: [{"b": 1}]})
+    assert (len(list(journal.read(ROWS))), len(list(journal.read(TALKS)))) == (1, 0)
+    assert journal.hold({ROWS: [{"a": "y" * 200}], TALKS: []})
+    monkeypatch.setattr("causerie.scoring.journal.HELD_SECONDS", -1.0)
+    assert journal.hold({ROWS: [], TALKS: []})
+    journal.append({}, {"n": 2})
+    assert [len(str(row["a"])) for row in journal.read(ROWS)] == [1000, 1, 200]
+    assert list(journal.read(TALKS)) == [{"b": 1}]
+    journal.close(keep=True)
+    again = Journal(tmp_path / "out.partial")
+    again.open("f")
+    assert again.state == {"n": 2}
+    again.close(keep=False)
 
 
 @pytest.mark.parametrize("file", [ROWS, TALKS, "checkpoint.json"])

@@ -95,7 +95,9 @@ def test_an_annotator_sees_their_own_work_and_nothing_else(team: Team) -> None:
         ("GET", "api/lead/export/log", None),
     ]:
         answer = team.ask("ann", method, path, body)
-        assert (answer.status, answer.json) == (403, {"error": "this is not for you"}), path
+        assert (answer.status, answer.json) == (403, {"error": "you do not have access to this"}), (
+            path
+        )
         assert team.ask(None, method, path, body).status == 401
     assert team.store.snapshot(team.project).events == {}
     assert len(team.store.snapshot(team.project).people) == 3
@@ -191,7 +193,7 @@ def test_links_end_at_once_and_are_shown_once(team: Team) -> None:
     team.tokens["cy"] = made["token"]
     assert team.ask("cy", "GET", "api/me").json["name"] == "cy"
     ended = team.ask("lead", "POST", "api/lead/revoke", {"name": "ann"})
-    assert ended.json["assigned"] > 0  # what ann left goes to others
+    assert ended.json["assigned"] > 0  # ann's unfinished items are assigned to others
     assert team.ask("ann", "GET", "api/me").status == 401
     assert team.tokens["cy"].encode() not in team.ask("lead", "GET", "api/lead").body
     renewed = team.ask("lead", "POST", "api/lead/people", {"name": "cy"}).json

@@ -71,7 +71,7 @@ class Visit:
         self.until(lambda: self.text("#saved") == "All saved")
 
     def texts(self, css: str) -> list[str]:
-        """At one moment: the page is drawn anew at every change."""
+        """Return texts in one call, because every change redraws the page."""
         script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)"
         found: list[str] = self.browser.execute_script(script, css)
         return [text.strip() for text in found]
@@ -90,7 +90,7 @@ class Visit:
         element.click()
 
     def marked(self, expected: list[str]) -> None:
-        """Wait until these stretches are marked."""
+        """Wait until these spans are marked."""
         with suppress(TimeoutException):
             self.until(lambda: self.marks() == expected)
         assert self.marks() == expected
@@ -196,7 +196,7 @@ def test_marking_by_mouse_and_by_keyboard(visit: Open, location: str) -> None:
     here.marked(["They are red", "At home."])
     here.click('[data-turn="2"] .text')
     here.marked(["They are red"])
-    here.keys("u")  # takes the taking away back
+    here.keys("u")  # undoes the removal
     here.marked(["They are red", "At home."])
     here.keys("2")  # the second turn from the response
     here.marked(["They are red", "Where was it?", "At home."])
@@ -330,7 +330,7 @@ def test_a_project_from_its_beginning_to_a_trained_metric(
     here.enter("lead")
     here.until(lambda: "2 settled" in here.text("#summary"))
     here.click("#review")
-    here.until(lambda: "1 items were given" in here.text("#status"))
+    here.until(lambda: "1 items assigned" in here.text("#status"))
     now = here.store.snapshot(here.project)
     (review,) = [one for one in now.assignments.values() if one.round == "review"]
     author = now.assignments[review.base or 0].person
@@ -364,7 +364,7 @@ def test_pairs_are_judged_with_the_number_keys(visit: Open) -> None:
     assert len(here.all("fieldset")) == 5
     here.keys("1", "2", "3", "4")
     here.keys("f")
-    here.until(lambda: here.text("#status") == "1 to answer yet.")
+    here.until(lambda: here.text("#status") == "1 left to answer.")
     here.click('[data-number="4"] input')
     here.saved()
     here.keys("f")
@@ -508,6 +508,6 @@ def test_nobody_enters_without_a_link(visit: Open) -> None:
     here.until(lambda: here.browser.current_url.endswith("/enter"))
     here.enter("ann")
     here.browser.get(f"{here.address}/annotate/lead")
-    assert "this is not for you" in here.browser.page_source
+    assert "you do not have access to this" in here.browser.page_source
     assert os.path.basename(here.browser.current_url) == "lead"
     here.browser.get_log("browser")

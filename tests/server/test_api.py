@@ -64,7 +64,7 @@ def slow_site(folder: Path, **options: Any) -> Iterator[Site]:
 
 @dataclass(frozen=True)
 class Told(Metric):
-    """Whose columns say all that columns can say."""
+    """A metric whose columns use every field that a column has."""
 
     name = "told"
     summary = "says much"
@@ -149,7 +149,7 @@ def test_chosen_turns(site: Site) -> None:
         ("mine", 2),
     ]
     assert some[2] == everything[4]
-    for turns, said in (([[1]], "1 records"), ([[9], []], "turn 9"), ([[0], [1]], "turn 0")):
+    for turns, said in (([[1]], "1 lists"), ([[9], []], "turn 9"), ([[0], [1]], "turn 0")):
         refused = score(site, data=[TALK, OWN], turns=turns)
         assert refused.status == 422
         assert said in refused.json["error"]
@@ -171,7 +171,7 @@ def test_bad_records_are_told(site: Site) -> None:
     assert nothing.status == 422
     assert "nothing to score: 1 records, 1 of them bad; record 1: turns" in nothing.json["error"]
     alone = score(site, data=[["Hi!"]])
-    assert "no response that is asked for" in alone.json["error"]
+    assert "no selected response" in alone.json["error"]
 
 
 def test_names_of_files_are_only_text(site: Site, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_metrics_and_plan(site: Site) -> None:
 
 
 def test_columns_come_whole(tmp_path: Path) -> None:
-    """Directions, ranges, limits: what pages and gates here go by is what the server goes by."""
+    """Pages and gates here use the server's directions, ranges and limits."""
     plan = Plan({"told": Told()})
     with serving(Config((api_room(plan, tmp_path, load=False),), port=0)) as site:
         found = remote_scorer(causerie.Client(site.address), "told", "turn", None).plan
@@ -429,7 +429,7 @@ def test_options_that_the_server_decides_are_refused(site: Site, tmp_path: Path)
     nobody = run_causerie("score", path, "--server", "http://127.0.0.1:9")
     assert nobody.returncode == 4 or "is `causerie serve` running there?" in nobody.stderr
     wrong = run_causerie("score", path, "--server", "somewhere")
-    assert "is no address of a server" in wrong.stderr
+    assert "is not the address of a server" in wrong.stderr
 
 
 def test_dialogues_can_be_sent(site: Site) -> None:

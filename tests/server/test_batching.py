@@ -30,7 +30,7 @@ def talk(name: str, turns: int = 1) -> list[Item]:
 
 
 class Table:
-    """Scores by the text of a response, and remembers what came in which pass."""
+    """Looks scores up by the text of a response, and records the items of each pass."""
 
     def __init__(self) -> None:
         self.passes: list[list[str]] = []
@@ -61,7 +61,7 @@ def running(table: Table, **options: float) -> Iterator[Batcher]:
 
 @contextmanager
 def busy(table: Table, batcher: Batcher) -> Iterator[None]:
-    """With a pass under way, so that whatever is submitted waits."""
+    """Keep a pass running, so that everything submitted has to wait."""
     table.open.clear()
     table.begun.clear()
     first = batcher.submit(LENGTH, [talk("first")])

@@ -27,7 +27,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["causerie.cli.serve"], "find_spec", without)
     done = run_causerie("serve")
     assert done.returncode == 2
-    needed = "causerie: the server needs fastapi, duckdb: pip install 'causerie[server]'\n"
+    needed = "causerie: the server needs fastapi, duckdb: run `pip install 'causerie[server]'`\n"
     assert done.stderr == needed
 
 
@@ -52,7 +52,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are told otherwise there")
 def test_all_rooms_at_one_address(tmp_path: Path) -> None:
-    """The owner goes everywhere; who has the link of an annotator goes to their work alone."""
+    """The owner may go everywhere; the link of an annotator leads only to their own work."""
     store = Store.open(tmp_path / "study.db", create=True)
     _, tokens = project_of(store, talks(2), ["ann"])
     store.close()

@@ -53,7 +53,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def score_here(path: Path, out: Path, *options: str) -> bytes:
-    """What `causerie score` makes of a file that it is given by its name."""
+    """Return the output of `causerie score` for a file given by its name."""
     done = run_causerie("score", path, "--metrics", METRICS, "--out", out, *options)
     assert done.returncode in (0, 1), done.stderr
     return out.read_bytes()
@@ -121,7 +121,7 @@ def test_what_cannot_be_done_is_said(site: Site, tmp_path: Path) -> None:
     for query, body, said in (
         ("?metrics=bertscore", b"x", "offers"),
         ("?out=exe", b"x", "out"),
-        ("?name=..", b"x", "name of the file"),
+        ("?name=..", b"x", "name must be a file name"),
         ("", b"", "empty"),
         ("?percentiles=true", b"x", "percentiles"),
         ("?columns=colour=x", b"x", "no field 'colour'"),
@@ -136,7 +136,7 @@ def test_what_cannot_be_done_is_said(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/", "a/..", "a\\..", "a\nb", "a\0b", "x" * 201])
 def test_names_that_are_none(name: str) -> None:
-    with pytest.raises(CauserieError, match="name of the file"):
+    with pytest.raises(CauserieError, match="name must be a file name"):
         base_of(name)
 
 

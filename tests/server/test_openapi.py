@@ -1,4 +1,4 @@
-"""What OpenAPI says holds, and nothing that anybody sends makes the server fail."""
+"""The answers are as OpenAPI describes them, and no request makes the server fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scored import chats, write_scores
 from serving import Site, serving
 
 EXAMPLES = 25
-"""Of each kind of request."""
+"""Requests of each kind."""
 schemathesis = pytest.importorskip("schemathesis")
 
 
@@ -35,7 +35,7 @@ def test_no_request_makes_the_server_fail(site: Site) -> None:
     schema = schemathesis.openapi.from_url(f"{site.address}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) >= 12
-    # what is meant may be wrong however well it is formed: no messages and no data, unknown metrics
+    # a well-formed request may still be wrong: neither messages nor data, or unknown metrics
     left_out = [schemathesis.checks.positive_data_acceptance]
     for operation in operations:
 
@@ -72,7 +72,7 @@ def test_every_route_and_field_is_explained(site: Site) -> None:
 
 @pytest.mark.slow
 def test_no_question_makes_the_explorer_fail(tmp_path: Path) -> None:
-    """What its pages ask is no less open to everybody than what programs ask."""
+    """The explorer's API is as exposed to hostile requests as the other routes."""
     for name, shift in (("monday", 0.0), ("tuesday", 0.5)):
         write_scores(tmp_path / f"{name}.parquet", chats(shift=shift))
     room = explorer_room([tmp_path], tmp_path / "marks.sqlite")

@@ -1,4 +1,4 @@
-"""The guard: who is let in, from where, with how much, and how every answer is dressed."""
+"""The guard: who is admitted, from where, with how much data, and with which headers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def other_room() -> Room:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """Without tokens: whoever is on this machine is the owner."""
+    """A site without tokens: everybody on this machine is the owner."""
     with serving(Config((make_room(), other_room()), port=0, max_body=1000)) as site:
         yield site
 
@@ -182,7 +182,7 @@ def test_a_link_is_exchanged_for_a_cookie(guarded: Site) -> None:
     kept = {"Cookie": cookie.partition(";")[0]}
     assert guarded.ask("GET", "/hall/who", headers=kept).json == "guest"
     assert guarded.ask("GET", "/", headers=kept).headers["location"] == "/hall/"
-    # the same cookie is nobody's at a server on another port
+    # the same cookie is not valid at a server on another port
     elsewhere = {**kept, "Host": "localhost:1"}
     assert guarded.ask("GET", "/hall/who", headers=elsewhere).status == 401
     gone = guarded.ask("DELETE", "/session", headers=kept)
@@ -244,7 +244,7 @@ def test_errors_are_sentences(site: Site) -> None:
     wrong = site.ask("GET", "/hall/wrong")
     assert (wrong.status, wrong.json["error"]) == (422, "this cannot be done: do another thing")
     broken = site.ask("GET", "/hall/broken")
-    assert (broken.status, broken.json) == (500, {"error": "the server has failed here"})
+    assert (broken.status, broken.json) == (500, {"error": "an internal error occurred"})
 
 
 def test_pages_have_nothing_inline(site: Site) -> None:

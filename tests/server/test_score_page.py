@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def page(browser: Any, site: Site) -> Any:
-    """Entered by the link, as whoever started the server does."""
+    """The page as the owner sees it after entering by the link."""
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(f"{site.address}/enter#{TOKEN}")
@@ -126,7 +126,7 @@ def test_without_the_link_nobody_is_in(browser: Any, site: Site) -> None:
     assert browser.current_url == f"{site.address}/enter"
     browser.find_element("id", "token").send_keys("x" * 30)
     browser.find_element("css selector", "#enter button").click()
-    wait(browser, lambda: "does not work" in text_of(browser, "#said"))
+    wait(browser, lambda: "invalid or has been revoked" in text_of(browser, "#said"))
     browser.get(f"{site.address}/enter#{TOKEN}")
     wait(browser, lambda: browser.current_url == f"{site.address}/score/")
     browser.get_log("browser")

@@ -36,7 +36,7 @@ def test_intervals_agree_with_resampling(shift: float) -> None:
     width = drawn.high - drawn.low  # type: ignore[operator]
     assert told.low == pytest.approx(drawn.low, abs=0.06 * width)
     assert told.high == pytest.approx(drawn.high, abs=0.06 * width)
-    # ignoring that turns of one dialogue are alike would give far less
+    # an interval that ignores the clusters would be far narrower
     assert width > 1.4 * 2 * 1.96 * values.std() / len(values) ** 0.5
 
 

@@ -156,7 +156,7 @@ def simulate(rng, clusters, ratings):
 
 
 def coverage(runs, ranks, ratings):
-    """Share of 95% intervals at about 300 items that hold the value for endless data."""
+    """Return the share of 95% intervals at about 300 items that contain the true value."""
     rng = np.random.default_rng(20)
     correlation = spearman if ranks else pearson
     truth = correlation(*simulate(rng, 200_000, ratings)[:2])[0].value

@@ -89,7 +89,7 @@ def test_cont2cat_is_nominal_alpha_with_the_metric_as_one_more_annotator():
 
 
 def with_metric(votes, differences):
-    """By NLTK: equal scores are a vote for B, and a pair without score does not count."""
+    """Return NLTK's alpha: equal scores count for B, pairs without a score do not count."""
     rows = [
         (i, [*row, "A" if d > 0 else "B"])
         for i, (row, d) in enumerate(zip(votes, differences, strict=True))

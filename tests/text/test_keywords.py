@@ -1,4 +1,4 @@
-"""Keywords: the paper's formula against a naive one, and texts that have none."""
+"""Keywords: the paper's formula against a naive implementation, and texts without keywords."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CORPUS = ("The dog chased a ball.", "My dog sleeps.", "We saw old dogs and a cat
 
 @pytest.fixture(scope="module", autouse=True)
 def _lexicon() -> None:
-    """Loading it takes seconds, which hypothesis would count."""
+    """Load the lexicon first: it takes seconds, which hypothesis would count."""
     KeywordExtractor(Frequencies(10, {})).extract(["dogs"])
 
 
 class ByHand:
-    """Texts written as `dog/noun red/adjective the`."""
+    """A tagger of texts that spell out their tags: `dog/noun red/adjective the`."""
 
     name = "by hand"
 
@@ -37,7 +37,7 @@ class ByHand:
 
 
 def test_a_score_worked_by_hand() -> None:
-    """100 utterances, 9 with "dog": idf 1. One noun in 5 words: 2 * 1/5 * 1."""
+    """9 of 100 utterances have "dog": idf 1. One noun in 5 words: 2 * 1/5 * 1."""
     frequencies = Frequencies(100, {"dog": 9, "run": 9, "red": 9})
     extractor = KeywordExtractor(frequencies, ByHand())
     found = extractor.extract(["the dog/noun run/verb red/adjective the"])[0]
@@ -104,7 +104,7 @@ def test_frequencies_are_kept_in_a_file(tmp_path: Path) -> None:
     assert Frequencies.read(tmp_path / "f.json") == frequencies
     for broken in ("", "[]", '{"utterances": 3}', json.dumps({"utterances": 1, "counts": [1]})):
         (tmp_path / "f.json").write_text(broken)
-        with pytest.raises(CauserieError, match=r"f\.json has no word frequencies"):
+        with pytest.raises(CauserieError, match=r"f\.json holds no word frequencies"):
             Frequencies.read(tmp_path / "f.json")
 
 

@@ -1,4 +1,4 @@
-"""What can be counted in a reply, by hand and by naive formulas."""
+"""Lexical features of a reply, checked by hand and against naive formulas."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def test_whatever_is_around_it(before: str, word: str, after: str) -> None:
 
 
 def test_a_long_text_takes_no_longer_than_its_length_asks_for() -> None:
-    """One endless word: every find must not look at the whole of it again."""
+    """In one endless word, a match must not scan the whole word again."""
     assert mask("fuck" * 50_000) == "f" + "*" * 199_999

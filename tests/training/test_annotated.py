@@ -1,4 +1,4 @@
-"""Annotated corpora: what is held out shares nothing with what is trained on."""
+"""Annotated corpora: held-out data shares nothing with training data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG = "we could take the early train to the old harbour and eat there"
 
 
 def talk(number: int, turn: int, shared: str | None = None) -> dict[str, object]:
-    """The annotated response at a turn of a conversation, whose first turns nobody else has."""
+    """Annotate the response at a turn of a conversation whose first turns are unique."""
     said = [f"Turn {i} of conversation number {number}, as nobody else said it." for i in range(8)]
     if shared:
         said[4:6] = [shared, f"Yes, {shared}."]
@@ -40,7 +40,7 @@ def test_exchanges_of_one_conversation_stay_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [5, 6, 9])
 def test_few_conversations_can_be_split_too(tmp_path: Path, count: int) -> None:
     train, valid = corpus(tmp_path / "a.jsonl", [talk(n, 3) for n in range(count)]).split(0)
-    assert len(valid.conversations) == 2  # one alone has no others to draw negatives from
+    assert len(valid.conversations) == 2  # one alone would have no negatives
     assert len(train.conversations) == count - 2
 
 

@@ -1,4 +1,4 @@
-"""Corrupted responses: always text, always another one, and each of its kind."""
+"""Corrupted responses: never empty, never the true one, and each changed in its own way."""
 
 from __future__ import annotations
 

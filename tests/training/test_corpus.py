@@ -1,4 +1,4 @@
-"""What is trained on: reading, holding out, batches."""
+"""Training data: reading, holding out, batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every maker makes its fault, and what only looks faulty stays good."""
+"""Every maker makes its fault, and replies that only look faulty stay good."""
 
 from __future__ import annotations
 

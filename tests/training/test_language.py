@@ -1,4 +1,4 @@
-"""A language model that is tuned on conversations: rows, loss, measures, the command."""
+"""Tuning a language model on conversations: rows, loss, measures, the command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def talk(name: str, *texts: str, roles: bool = True) -> Dialogue:
 
 
 def write(path: Path, count: int, seed: int) -> Path:
-    """Users who answer a bot about the bot's topic."""
+    """A corpus of users who answer a bot about the bot's topic."""
     rng = random.Random(seed)
     lines = []
     for number in range(count):

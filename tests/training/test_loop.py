@@ -1,4 +1,4 @@
-"""The loop against plain torch, and a killed run against one that was not."""
+"""The loop against plain torch, and a killed and resumed run against an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 
 class Line(Task):
-    """Fits y = 3x - 1 with dropout, so that random numbers matter."""
+    """Fits y = 3x - 1, with dropout so that random numbers matter."""
 
     def __init__(self, scores: list[float] | None = None) -> None:
         torch.manual_seed(1)
@@ -158,7 +158,7 @@ def test_log_and_picture(tmp_path: Path) -> None:
 
 
 def test_scores_are_drawn_on_a_fixed_scale(tmp_path: Path) -> None:
-    """Changes are seen in proportion: 0.628 to 0.634 is a flat line, whatever the values."""
+    """Changes appear in proportion: 0.628 to 0.634 is a flat line."""
 
     def heights(name: str, values: list[float]) -> list[float]:
         draw_scores(tmp_path / name, list(enumerate(values)), "R@1", "steps")

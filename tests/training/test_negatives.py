@@ -1,4 +1,4 @@
-"""False responses: where they come from, and what they never are."""
+"""Negatives: where they are drawn from, and that they are never true responses."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_lexical_one_is_the_middle_of_all_that_is_found(
 def test_length_matched_it_is_the_nearest_in_length_of_those_around_the_middle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Hits fall off with their length here: `a` and 2 to 30 other words."""
+    """Scores of hits decrease with their length here: `a` and 2 to 30 other words."""
     monkeypatch.setattr("causerie.training.negatives.AROUND", 5)
     true = Dialogue("true", (Turn("A", "Hi"), Turn("B", "a x y")))
     others = [Dialogue(str(n), (Turn("A", "a" + n * " b"), Turn("B", "Bye"))) for n in range(2, 31)]

@@ -1,5 +1,5 @@
-"""Annotation by people: causal relations as for CGDIALOG+, and judgements of any kind.
+"""Human annotation: causal relations as in CGDIALOG+, and judgements of any kind.
 
-A project has items, people and rounds; what people do is a log of events that only grows. This
-room knows nothing of the web: `causerie.server.annotate` shows it.
+A project has items, people and rounds; what people do is an append-only log of events. This
+package does not depend on the web: `causerie.server.annotate` is its user interface.
 """

@@ -1,6 +1,6 @@
-"""How far annotators agree: with each other, with what is right, and over time.
+"""How far annotators agree: with each other, with the correct answers, and over time.
 
-Only first rounds count, because a reviewer has seen what another found.
+Only the first round counts, because a reviewer has seen what somebody else marked.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from causerie.stats import (
 )
 
 STEPS = 10
-"""Points of a curve over time."""
+"""Number of points of a curve over time."""
 KAPPA, ALPHA, F1 = "Cohen's kappa", "Krippendorff's alpha", "F1 of clauses"
 CIRCLES, CEILING = "preferred in a circle", "one against the others"
 
 
 @dataclass(frozen=True)
 class Between:
-    """Two annotators on the items that both have finished."""
+    """Agreement of two annotators on the items that both have finished."""
 
     first: str
     second: str
@@ -44,30 +44,30 @@ class Between:
 @dataclass(frozen=True)
 class Agreement:
     items: int
-    """That several annotators have finished."""
+    """Number of items that several annotators have finished."""
     by_name: Mapping[str, Mapping[str, Estimate]]
-    """By label or question, every measure."""
+    """Every measure, by label or question."""
     between: tuple[Between, ...]
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How good somebody's work is, from 0 to 1."""
+    """How good an annotator's work is, from 0 to 1."""
 
     gold: Estimate
-    """How near it is to what is right in the dry run, on average."""
+    """Mean similarity to the correct answers of the dry run."""
     others: Estimate
-    """And to what others found in the first round."""
+    """Mean similarity to what others found in the first round."""
 
     @property
     def value(self) -> float | None:
-        """The mean of both, or the one there is."""
+        """The mean of both, or whichever is known."""
         known = [one.value for one in (self.gold, self.others) if one.value is not None]
         return sum(known) / len(known) if known else None
 
 
 def agreement(project: Snapshot) -> Agreement:
-    """Of all who have finished items of the first round, each two of them, and each question."""
+    """Measure agreement in the first round, over all annotators and between every two of them."""
     done = _done(project)
     shared = {item: works for item, works in done.items() if len(works) > 1}
     people = sorted({person for works in shared.values() for person in works})
@@ -84,7 +84,7 @@ def agreement(project: Snapshot) -> Agreement:
 
 
 def similarity(one: State, other: State, item: Item, task: Task) -> float:
-    """From 0 to 1: F1 of the clauses, or how near the answers are."""
+    """Return the similarity of two states (0 to 1): F1 of clauses, or nearness of answers."""
     if task.is_marked:
         found = [_labelled(state, item, task) for state in (one, other)]
         total = len(found[0]) + len(found[1])
@@ -101,7 +101,7 @@ def similarity(one: State, other: State, item: Item, task: Task) -> float:
 
 
 def qualities(project: Snapshot) -> dict[int, Quality]:
-    """Of every person."""
+    """Return everybody's quality, by person."""
     gold: dict[int, list[float]] = defaultdict(list)
     for one in project.assignments.values():
         listed, state = project.items[one.item], project.states[one.id]
@@ -116,7 +116,7 @@ def qualities(project: Snapshot) -> dict[int, Quality]:
 
 
 def over_time(project: Snapshot) -> dict[int, list[float]]:
-    """How near everybody's work has been to that of others, in steps of the items they finished."""
+    """Return each person's mean similarity to the others, over steps of the items they finished."""
     curves = {}
     for person, nears in _to_others(project).items():
         values = [near for _, near in sorted(nears)]
@@ -126,7 +126,7 @@ def over_time(project: Snapshot) -> dict[int, list[float]]:
 
 
 def disagreements(project: Snapshot) -> list[tuple[int, float]]:
-    """Items that several have finished, from 1, where nothing is shared, down to 0."""
+    """Return items that several have finished and how far they differ (0 to 1), largest first."""
     found = []
     for item, works in _done(project).items():
         pairs = combinations([project.judged(one.id) for one in works.values()], 2)
@@ -138,7 +138,7 @@ def disagreements(project: Snapshot) -> list[tuple[int, float]]:
 
 
 def _done(project: Snapshot) -> dict[int, dict[int, Assignment]]:
-    """By item and person, what is finished of the first round."""
+    """Return the finished assignments of the first round, by item and person."""
     return {
         item: {one.person: one for one in found}
         for item in project.items
@@ -147,7 +147,7 @@ def _done(project: Snapshot) -> dict[int, dict[int, Assignment]]:
 
 
 def _to_others(project: Snapshot) -> dict[int, list[tuple[float, float]]]:
-    """By person, when each shared item was finished, and how near it is to the others' work."""
+    """Return, by person, when each shared item was finished and its mean similarity to others."""
     found: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for item, works in _done(project).items():
         listed = project.items[item].item
@@ -174,7 +174,7 @@ _Works = Mapping[int, Mapping[int, Assignment]]
 def _measures(
     project: Snapshot, works: _Works, people: Sequence[int]
 ) -> dict[str, dict[str, Estimate]]:
-    """By label or question, every measure."""
+    """Return every measure, by label or question."""
     task = project.task
     if task.is_marked:
         return {label: _of_label(project, works, people, label) for label in task.labels}
@@ -204,7 +204,7 @@ def _of_label(
 
 
 def _clause_f1(project: Snapshot, works: _Works, one: int, other: int, label: str) -> Estimate:
-    """Of the clauses that two have marked, over all items of both."""
+    """Return the F1 of the clauses that two annotators marked, over all items of both."""
     shared = total = items = 0
     for item, by_person in works.items():
         if one in by_person and other in by_person:
@@ -226,7 +226,7 @@ def _clause_f1(project: Snapshot, works: _Works, one: int, other: int, label: st
 
 
 def _labelled(state: State, item: Item, task: Task) -> set[tuple[str, int, int]]:
-    """The clauses that are marked, with their labels."""
+    """Return the marked clauses with their labels."""
     return {
         (label, turn, clause)
         for label in {mark.label for mark in state.marks}
@@ -268,7 +268,7 @@ def _of_question(
 
 
 def _sides(project: Snapshot, pairs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The numbers of the two responses of each pair: a system's response to a context is one."""
+    """Yield the numbers of each pair's responses; repeated responses have the same number."""
     numbers: dict[object, int] = {}
     for item in pairs:
         kept = project.items[item].item
@@ -278,13 +278,13 @@ def _sides(project: Snapshot, pairs: Sequence[int]) -> Iterator[tuple[int, int]]
 
 
 def _mean_kappa(ratings: FloatArray) -> Estimate:
-    """Of every two raters on what both have rated; those who share more units count more."""
+    """Return the mean kappa of every two raters, weighted by the units both have rated."""
     columns = range(ratings.shape[1])
     return _pooled([cohen_kappa(ratings[:, a], ratings[:, b]) for a, b in combinations(columns, 2)])
 
 
 def _pooled(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean, by how much each rests on."""
+    """Return the mean of the estimates, weighted by their n."""
     known = [(one.value, one.n) for one in estimates if one.value is not None and one.n]
     total = sum(n for _, n in known)
     if not known:

@@ -1,7 +1,7 @@
 """Who works on which item: the dry run, the first round with its overlap, and the second round.
 
-Every plan adds to what has been assigned before, so it can be made again when people or items
-have come.
+Every plan adds to the existing assignments, so it can be repeated after people or items are
+added.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from causerie.annotation.project import Assignment, Listed, NewAssignment, Perso
 from causerie.errors import CauserieError
 
 FEWEST_REVIEWERS = 2
-"""One alone could not review their own work."""
+"""Fewest reviewers, since one alone could not review their own work."""
 
 
 def annotators(project: Snapshot) -> list[Person]:
-    """Those whose links work."""
+    """Return the annotators with a valid link."""
     return [one for one in project.people.values() if one.role == "annotator" and one.active]
 
 
 def first_round(project: Snapshot) -> Iterator[NewAssignment]:
-    """The dry run for everybody, and for every other item as many annotators as it wants.
+    """Yield the dry run for everybody, and for every other item as many annotators as it needs.
 
-    Whoever has least to do comes first; then who shares fewest items with those already on it, so
-    that everybody meets everybody. Responses of a pair stand either way round equally often.
+    An item goes to whoever has the least to do, then to whoever shares the fewest items with those
+    already on it, so that all pairs of annotators meet. Each order of a pair's responses is shown
+    equally often.
     """
     people = annotators(project)
     yield from _dry_run(project, people)
@@ -70,7 +71,7 @@ def _burden(
 
 
 def _turned(project: Snapshot, counts: Counter[object], person: int, listed: Listed) -> bool:
-    """Whether to show a pair the other way round: the rarer for the item, then for the person."""
+    """Return whether to swap a pair: the rarer order for the item is taken, then for the person."""
     if project.task.kind != "pairs":
         return False
     for whom in (("item", listed.id), ("person", person)):
@@ -91,11 +92,11 @@ def _count(
 
 
 def reviewers_of(project: Snapshot, names: Collection[str] = ()) -> list[Person]:
-    """The annotators of these names; without any the better half by quality, two at least."""
+    """Return the annotators of these names; by default the better half, at least two."""
     people = annotators(project)
     if names:
         if unknown := sorted(set(names) - {person.name for person in people}):
-            raise CauserieError(f"there is no annotator called {unknown[0]!r} with a link")
+            raise CauserieError(f"there is no annotator named {unknown[0]!r} with a link")
         return [person for person in people if person.name in names]
     quality = qualities(project)
     best = sorted(people, key=lambda person: -(quality[person.id].value or 0.0))
@@ -103,13 +104,14 @@ def reviewers_of(project: Snapshot, names: Collection[str] = ()) -> list[Person]
 
 
 def second_round(project: Snapshot, reviewers: Collection[Person]) -> Iterator[NewAssignment]:
-    """Every item whose first round is over goes to a reviewer who has not annotated it.
+    """Assign every item whose first round is over to a reviewer who has not annotated it.
 
-    What annotators agree on, or one alone has done, is reviewed; where they differ, the reviewer
-    sees all marks and decides. An item that every reviewer has annotated waits for the lead.
+    If its annotators agree, or it has only one, the item is reviewed; where they differ, the
+    reviewer sees all marks and decides. An item that every reviewer has annotated waits for the
+    lead.
     """
     if not project.task.is_marked:
-        raise CauserieError("judgements are not reviewed: every annotator's own one counts")
+        raise CauserieError("judgements are not reviewed: every answer counts")
     load: Counter[int] = Counter()
     for one in project.assignments.values():
         if one.round in ("review", "adjudication"):
@@ -133,7 +135,7 @@ def second_round(project: Snapshot, reviewers: Collection[Person]) -> Iterator[N
 
 
 def shared_items(project: Snapshot) -> dict[frozenset[int], int]:
-    """How many items of the first round each two people share."""
+    """Return how many items of the first round each two people share."""
     found: Counter[frozenset[int]] = Counter()
     for rounds in project.by_item.values():
         people = sorted({one.person for one in rounds.get("first", ())})

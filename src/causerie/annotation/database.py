@@ -1,4 +1,4 @@
-"""A database of projects: a file of SQLite, or one of a PostgreSQL server."""
+"""The database of annotation projects: a SQLite file, or a database of a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BUSY = 30
 
 
 class Database:
-    """Transactions that read, and transactions that write."""
+    """A database with transactions for reading and for writing."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -33,17 +33,22 @@ class Database:
 
     @classmethod
     def open(cls, location: str, *, create: bool) -> Database:
-        """A file of SQLite, or the URL of a PostgreSQL database, postgresql://..."""
+        """Open a SQLite file, or a PostgreSQL database by its URL, postgresql://..."""
         url = _url(location)
         if url.get_backend_name() == "sqlite":
             path = Path(str(url.database))
             if not create and not path.is_file():
-                raise CauserieError(f"{path} does not exist: make it with causerie annotate init")
+                raise CauserieError(f"{path} does not exist: create it with causerie annotate init")
             engine = sa.create_engine(url, connect_args={"timeout": _BUSY})
             sa.event.listen(engine, "connect", _set_up)
             sa.event.listen(engine, "begin", _begin)
         else:
-            engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            try:
+                engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+            except ImportError as error:
+                raise CauserieError(
+                    "a PostgreSQL database needs pg8000: pip install 'causerie[postgresql]'"
+                ) from error
         try:
             with engine.begin() as connection:
                 metadata.create_all(connection)
@@ -53,14 +58,14 @@ class Database:
         except (SQLAlchemyError, OSError) as error:
             engine.dispose()
             shown = url.render_as_string(hide_password=True)
-            if "not a database" in _cause(error):  # a wrong name, whatever the machine's state
-                raise CauserieError(f"{shown} is no project: name another file") from None
+            if "not a database" in _cause(error):  # a wrong file name, whatever the system's state
+                raise CauserieError(f"{shown} is not a project: name another file") from None
             raise CauserieError(f"{shown} cannot be opened: {_cause(error)}") from error
         if kept not in (None, VERSION):
             engine.dispose()
             raise CauserieError(
-                f"{url.render_as_string(hide_password=True)} is of version {kept} of the format, "
-                f"this causerie writes {VERSION}: use the causerie that made it"
+                f"{url.render_as_string(hide_password=True)} has format version {kept}, but this "
+                f"causerie uses {VERSION}: use the version of causerie that created it"
             )
         return cls(engine)
 
@@ -70,7 +75,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """What is read is of one moment."""
+        """Open a transaction that reads the state of one moment."""
         with _failures_told(), self._engine.connect() as connection:
             if not self._is_sqlite:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -79,17 +84,17 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """In SQLite one writer at a time; elsewhere those of one thing wait for each other."""
+        """Open a transaction that writes: one at a time in SQLite, row by row in PostgreSQL."""
         with _failures_told(), self._engine.connect() as connection:
             connection = connection.execution_options(causerie_writes=True)
             with connection.begin():
                 yield connection
 
     def write(self, work: Callable[[Connection], _Made]) -> Future[_Made]:
-        """Do some work that writes; when the future has its result, it is on disk.
+        """Queue work that writes; its result is set once it is on disk.
 
-        Getting to the disk takes longest of all, so one thread does the work of everybody who
-        waits in one transaction. Work that raises is taken back alone.
+        Reaching the disk takes longest, so one thread does all waiting work in one transaction.
+        Work that raises is rolled back alone.
         """
         job = _Job(work)
         with self._lock:
@@ -105,7 +110,7 @@ class Database:
             with self.writing() as connection:
                 for job in jobs:
                     job.run(connection, alone=len(jobs) == 1)
-        except Exception as error:  # nothing of it is on disk
+        except Exception as error:  # nothing has reached the disk
             for job in jobs:
                 job.future.set_exception(error)
         else:
@@ -114,17 +119,17 @@ class Database:
 
 
 class _Job(Generic[_Made]):
-    """Work that waits, and what came of it."""
+    """A unit of waiting work and its result."""
 
     def __init__(self, work: Callable[[Connection], _Made]) -> None:
         self._work = work
         self._made: list[_Made] = []
         self._error: Exception | None = None
         self.future: Future[_Made] = Future()
-        self.future.set_running_or_notify_cancel()  # who no longer waits does not stop it
+        self.future.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
 
     def run(self, connection: Connection, *, alone: bool) -> None:
-        if alone:  # what it raises takes back the whole transaction
+        if alone:  # an error rolls back the whole transaction
             self._made = [self._work(connection)]
             return
         try:
@@ -150,25 +155,25 @@ def _url(location: str) -> URL:
     if url is not None and url.get_backend_name() == "postgresql":
         return url.set(drivername="postgresql+pg8000")
     raise CauserieError(
-        "a project is kept in a file, or in a database postgresql://USER:PASSWORD@HOST/NAME"
+        "a project must be a file, or a database given as postgresql://USER:PASSWORD@HOST/NAME"
     )
 
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Tell in a sentence what happens to the database: it is locked, full, damaged or gone."""
+    """Turn database errors (locked, full, damaged, unreachable) into one clear sentence."""
     try:
         yield
     except SQLAlchemyError as error:
         raise CauserieError(
-            f"the project's database cannot be used ({_cause(error)}): wait for whoever has it, "
-            "make room, or mend it"
+            f"the project's database cannot be used ({_cause(error)}): wait until no other program "
+            "locks it, free disk space, or repair it"
         ) from error
 
 
 def _set_up(connection: Any, record: object) -> None:
-    """Of a SQLite connection: readers do not wait for writers, and what is kept is on disk."""
-    connection.isolation_level = None  # the driver begins nothing by itself
+    """Configure a SQLite connection: readers do not wait for writers, commits reach the disk."""
+    connection.isolation_level = None  # the driver begins no transaction by itself
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -1,4 +1,4 @@
-"""Making a project: items from files, what is right in the dry run, and people."""
+"""Creating a project: items from files, correct answers for the dry run, and people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAD = "lead"
 
 @dataclass(frozen=True)
 class Founded:
-    """A new project, and the secret tokens of its people, which nobody can read again."""
+    """A new project and the secret tokens of its people, which cannot be recovered later."""
 
     project: int
     items: int
@@ -40,10 +40,10 @@ def found(
     people: Sequence[str],
     gold: Iterable[NewItem] = (),
 ) -> Founded:
-    """Make a project with everybody's links, and give out the first round."""
+    """Create a project with everybody's links, and assign the first round."""
     names = [person.strip() for person in people]
     if not all(names) or len(set(names)) < len(names) or LEAD in names:
-        raise CauserieError(f"annotators have different names, and none is empty or {LEAD!r}")
+        raise CauserieError(f"names of annotators must be different, not empty, and not {LEAD!r}")
     project = store.create(name, settings)
     practice = store.add_items(project, gold)
     added = store.add_items(project, (NewItem(item) for item in items))
@@ -62,9 +62,9 @@ def read_items(
     seed: int = 0,
     watch: Watch = ignore,
 ) -> list[Item]:
-    """What there is to ask about the conversations of some files; names that clash get numbers.
+    """Return the items of the conversations in some files; repeated names get numbers.
 
-    A sample is of whole conversations: responses of one share what was said before.
+    A sample consists of whole conversations, because their responses share a context.
     """
     records: list[Dialogue | Exchange] = []
     for path in paths:
@@ -85,9 +85,7 @@ def read_items(
     else:
         found_items = [item for record in records for item in items_of(kind, record, speaker)]
     if not found_items:
-        raise CauserieError(
-            f"there is nothing in {paths[0]} to ask about: check --task and --speaker"
-        )
+        raise CauserieError(f"{paths[0]} has nothing to annotate: check --task and --speaker")
     return list(_apart(found_items))
 
 
@@ -99,15 +97,17 @@ def _apart(items: Iterable[Item]) -> Iterable[Item]:
 
 
 def read_gold(path: Path, task: Task) -> list[NewItem]:
-    """Items with what is right, for the dry run: annotations of any format that is read."""
+    """Return items with correct answers for the dry run, from annotations of any known format."""
     new = []
     for one in read_worked(path, task):
         if isinstance(one, Rejected):
-            raise CauserieError(f"{one}: mend it, as everybody will be measured by it")
+            raise CauserieError(f"{one}: correct it, because everybody's work is compared with it")
         assert isinstance(one, Worked)
         done = [work for work in one.works if work.state.finished]
         if not done:
-            raise CauserieError(f"{path}: nobody has finished {one.item.name}, so nothing is right")
+            raise CauserieError(
+                f"{path}: nobody has finished {one.item.name}, so it has no correct answers"
+            )
         item = replace(one.item, name=f"practice: {one.item.name}")
         new.append(NewItem(item, tuple(events_of(done[-1], item, task))))
     return new

@@ -1,7 +1,7 @@
-"""What an annotator does to an item: events, one after the other, and the state they add up to.
+"""What an annotator does to an item: a sequence of events, and the state that results from it.
 
-Events are only ever appended. Undoing is an event as well: it names the one that it takes back,
-which may itself be an undoing. So every state there ever was can be found again.
+Events are only ever appended. An undo is an event too: it names the event that it reverts, which
+may itself be an undo. So every past state can be restored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 UNDOABLE = frozenset({"mark", "unmark", "none", "answer", "comment", "undo"})
 MAX_COMMENT = 10_000
 MAX_BODY = 100_000
-"""Characters of everything that an event says."""
+"""Most characters in an event's body."""
 KEY = re.compile(r"[0-9A-Za-z_-]{8,64}")
-_TURNED = {"A": "B", "B": "A"}
+_SWAPPED = {"A": "B", "B": "A"}
 
 
 @dataclass(frozen=True)
@@ -34,35 +34,35 @@ class Event:
     """One thing an annotator did to an item."""
 
     key: str
-    """Chosen by whoever sends it, so that sending it twice is doing it once."""
+    """An idempotency key chosen by the sender: an event sent twice is stored once."""
     action: Action
     body: Mapping[str, Any] = field(default_factory=dict)
     at: float = 0.0
-    """Seconds since 1970, by the clock of whoever keeps it."""
+    """Seconds since 1970, by the clock of the machine that stores it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:
-    """A label on a stretch of a turn."""
+    """A label on a span of a turn."""
 
     place: Place
     label: str
     key: str = field(compare=False)
-    """Of the event that made it."""
+    """Key of the event that made it."""
 
 
 Asked: TypeAlias = tuple[int | None, str]
-"""The turn, or None of a whole item, and the name of a question."""
+"""The turn (None for a whole item) and the name of a question."""
 
 
 @dataclass(frozen=True)
 class State:
-    """How things stand after some events."""
+    """The state of an assignment after some events."""
 
     marks: tuple[Mark, ...] = ()
-    """In the order of the text."""
+    """All marks, in text order."""
     none: bool = False
-    """The annotator says that there is nothing to mark."""
+    """Whether the annotator says that there is nothing to mark."""
     answers: Mapping[Asked, int | str] = field(default_factory=dict)
     comment: str = ""
     finished: bool = False
@@ -77,17 +77,17 @@ class State:
         return frozenset(mark.place.turn for mark in self.marks)
 
     def turned(self) -> State:
-        """The same of a pair whose responses were shown the other way round."""
-        answers = {asked: _TURNED.get(str(vote), vote) for asked, vote in self.answers.items()}
+        """Return the state of a pair with its responses swapped."""
+        answers = {asked: _SWAPPED.get(str(vote), vote) for asked, vote in self.answers.items()}
         return replace(self, answers=answers)
 
     def says(self) -> tuple[object, ...]:
-        """What was found, without how it was done: equal where annotators agree."""
+        """Return what was found, regardless of how: equal if annotators agree."""
         return ({(m.place, m.label) for m in self.marks}, self.none, dict(self.answers))
 
 
 def state_of(events: Iterable[Event], start: State | None = None) -> State:
-    """The state after these events; a review starts with the state that is reviewed."""
+    """Return the state after these events; a review starts from the reviewed state."""
     state = start or State()
     for event in effective(events):
         state = _after(state, event)
@@ -95,7 +95,7 @@ def state_of(events: Iterable[Event], start: State | None = None) -> State:
 
 
 def effective(events: Iterable[Event]) -> list[Event]:
-    """The events that stand: none that a later one takes back."""
+    """Return the events that no later one undoes."""
     kept: list[Event] = []
     gone: set[str] = set()
     for event in reversed(list(events)):
@@ -133,7 +133,7 @@ def _after(state: State, event: Event) -> State:
 
 
 def missing(state: State, item: Item, task: Task) -> str | None:
-    """What is left to do before the item can be finished, as a sentence; None if nothing is."""
+    """Return what is left to do before the item can be finished, or None."""
     if task.kind == "causes" and not state.marks and not state.none:
         return "mark at least one cause, or say that there is none"
     left = [asked for asked in questions_of(item, task) if asked not in state.answers]
@@ -141,17 +141,17 @@ def missing(state: State, item: Item, task: Task) -> str | None:
         return None
     turn, name = left[0]
     where = "" if turn is None else f" of turn {turn + 1}"
-    return f"{len(left)} to answer yet: first {name}{where}"
+    return f"{len(left)} left to answer, starting with {name}{where}"
 
 
 def questions_of(item: Item, task: Task) -> list[Asked]:
-    """Every question about an item, in the order of the page."""
+    """Return every question about an item, in the order of the page."""
     turns: Sequence[int | None] = item.asked if task.kind == "replies" else (None,)
     return [(turn, question.name) for turn in turns for question in task.questions]
 
 
 def check(event: Event, item: Item, task: Task, before: Sequence[Event], state: State) -> None:
-    """Raise `RecordError` if this cannot be done to the item after these events."""
+    """Raise `RecordError` if the event is not possible after these events."""
     body = event.body
     if not KEY.fullmatch(event.key):
         raise RecordError("key must be 8 to 64 letters, digits, - or _")
@@ -164,7 +164,7 @@ def check(event: Event, item: Item, task: Task, before: Sequence[Event], state: 
             _check_mark(body, item, task)
         case "unmark":
             if all(mark.key != body.get("mark") for mark in state.marks):
-                raise RecordError("mark: there is no such mark")
+                raise RecordError("mark: this item has no such mark")
         case "none":
             if not task.is_marked:
                 raise RecordError("nothing is marked in this task")
@@ -181,7 +181,7 @@ def check(event: Event, item: Item, task: Task, before: Sequence[Event], state: 
         case "undo":
             known = [one.key for one in before if one.action in UNDOABLE]
             if body.get("event") not in known:
-                raise RecordError("event: there is no such event that can be undone")
+                raise RecordError("event: this item has no such event to undo")
 
 
 def _check_mark(body: Mapping[str, Any], item: Item, task: Task) -> None:
@@ -193,18 +193,18 @@ def _check_mark(body: Mapping[str, Any], item: Item, task: Task) -> None:
     turn, start, stop = (number if type(number) is int else -1 for number in numbers)
     turns = item.markable(task)
     if not (0 <= turn < len(turns) and 0 <= start < stop <= len(turns[turn].text)):
-        raise RecordError("turn, start and stop must be a stretch of a turn's text")
+        raise RecordError("turn, start and stop must be a span of a turn's text")
     instead = body.get("instead", [])
     if not (isinstance(instead, list) and all(isinstance(key, str) for key in instead)):
         raise RecordError("instead must be keys of marks")
 
 
 def check_answer(body: Mapping[str, Any], item: Item, task: Task) -> None:
-    """Raise `RecordError` unless this answers a question about the item."""
+    """Raise `RecordError` unless the body answers a question about the item."""
     question = next((one for one in task.questions if one.name == body.get("question")), None)
     turn = body.get("turn")
     if question is None or (turn, question.name) not in questions_of(item, task):
-        raise RecordError("there is no such question")
+        raise RecordError("this item has no such question")
     value = body.get("value")
     if task.kind == "pairs":
         if value not in VOTES:

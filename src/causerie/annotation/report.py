@@ -1,4 +1,4 @@
-"""What a project looks like on a terminal: how far everybody is, and who agrees with whom."""
+"""A project as tables on a terminal: everybody's progress, and who agrees with whom."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causerie.stats import Estimate
 
 
 def status_table(project: Snapshot) -> Table:
-    """A row for every annotator."""
+    """Return a table with a row for every annotator."""
     quality = qualities(project)
     rounds = [r for r in ROUNDS if any(one.round == r for one in project.assignments.values())]
     rows = []
@@ -34,7 +34,7 @@ def status_table(project: Snapshot) -> Table:
                 quality[person.id].others.text(2),
             ]
         )
-    headings = ["annotator", *rounds, "time per item", "right in practice", "agrees with others"]
+    headings = ["annotator", *rounds, "time per item", "correct in practice", "agrees with others"]
     return Table(headings, rows, project.name)
 
 
@@ -46,7 +46,7 @@ def status_line(project: Snapshot) -> str:
 
 
 def agreement_tables(found: Agreement) -> list[Table]:
-    """Of all annotators by label or question, and of every two."""
+    """Return tables of agreement: of all annotators by label or question, and of every two."""
     tables = []
     if found.by_name:
         names = list(next(iter(found.by_name.values())))

@@ -14,15 +14,15 @@ from causerie.metrics.causalscore.formula import CausalGraph
 
 
 def uncertainty(graph: CausalGraph) -> float:
-    """From 0 to 1: the mean entropy, in bits, of everything the classifiers say of a response."""
+    """Return the mean entropy, in bits (0 to 1), of all classifier probabilities of a response."""
     chances = [*graph.unconditional, *graph.conditional.values()]
     return math.fsum(map(_entropy, chances)) / len(chances) if chances else 0.0
 
 
 def priorities(project: Snapshot, metric: CausalScore, engines: Engines) -> Mapping[int, float]:
-    """By item that nobody has begun, how unsure the metric is of it."""
+    """Return the metric's uncertainty about each item that nobody has begun, by item."""
     if project.task.kind != "causes":
-        raise CauserieError("only causal relations can be selected: causalscore knows nothing else")
+        raise CauserieError("selection needs causalscore, which knows only causal relations")
     free = list(_untouched(project))
     graphs = metric.graphs([_exchange(listed) for listed in free], engines)
     return {listed.id: uncertainty(graph) for listed, graph in zip(free, graphs, strict=True)}

@@ -1,7 +1,7 @@
-"""Where projects are kept: SQLite, or PostgreSQL for teams.
+"""The store of projects: SQLite, or PostgreSQL for teams.
 
-The log of events is append-only, which the database itself sees to. What `append` has returned is
-on disk. A snapshot is of one moment, however many people work meanwhile.
+The log of events is append-only, enforced by the database itself. Events are on disk when
+`append` returns. A snapshot shows one moment, however many people work meanwhile.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from causerie.errors import CauserieError, RecordError
 from causerie.io.records import text
 
 _CHUNK = 500
-"""Rows of one statement."""
+"""Most rows per statement."""
 
 
 class RefusedError(CauserieError):
-    """Somebody may not do this; the sentence may be shown to them."""
+    """An action that somebody may not take; the message may be shown to them."""
 
 
 class NotTheirsError(RefusedError):
-    """Somebody asked for the work of another."""
+    """A request for somebody else's work."""
 
 
 class Store:
@@ -56,11 +56,11 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._heads: dict[int, tuple[str, Settings]] = {}
-        """Names and settings of projects, which never change."""
+        """Names and settings by project, which never change."""
 
     @classmethod
     def open(cls, location: str | Path, *, create: bool = False) -> Store:
-        """A file of SQLite, or the URL of a PostgreSQL database, postgresql://..."""
+        """Open a SQLite file, or a PostgreSQL database by its URL, postgresql://..."""
         return cls(Database.open(str(location), create=create))
 
     def close(self) -> None:
@@ -69,13 +69,13 @@ class Store:
     # Projects, people, items
 
     def projects(self) -> dict[str, int]:
-        """Their names and numbers."""
+        """Return the numbers of all projects, by name."""
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(projects.c.name, projects.c.id).order_by("id"))
             return {row.name: row.id for row in rows}
 
     def project(self, name: str | None = None) -> int:
-        """The number of a project; without a name of the only one there is."""
+        """Return the number of a project; the name may be omitted if there is only one."""
         known = self.projects()
         if name is not None and name in known:
             return known[name]
@@ -88,24 +88,24 @@ class Store:
         )
 
     def fingerprint(self, project: int) -> str:
-        """What tells a project from every other one, of other databases too."""
+        """Return a hash that identifies the project, even among those of other databases."""
         with self._database.reading() as connection:
             row = connection.execute(sa.select(projects).where(projects.c.id == project)).one()
         return sha256(f"{row.created!r} {row.name}".encode()).hexdigest()[:16]
 
     def create(self, name: str, settings: Settings) -> int:
-        """Make a project."""
+        """Create a project and return its number."""
         name = _checked_name(name)
         with self._database.writing() as connection:
             if connection.scalar(sa.select(projects.c.id).where(projects.c.name == name)):
                 raise CauserieError(
-                    f"there is a project {name!r} already: choose another --project"
+                    f"there is already a project {name!r}: choose another --project"
                 )
             values = {"name": name, "settings": _dump(settings.to_json()), "created": time.time()}
             return _inserted(connection, projects, values)
 
     def add_items(self, project: int, new: Iterable[NewItem]) -> int:
-        """Add those that are not there yet, by name; how many they are."""
+        """Add the items whose names are new, and return their number."""
         with self._database.writing() as connection:
             self._lock(connection, project)
             known = set(
@@ -129,16 +129,16 @@ class Store:
             return len(rows)
 
     def prioritise(self, project: int, priorities: Mapping[int, float]) -> None:
-        """Say which items come first: the higher, the sooner."""
+        """Set priorities by item; those with higher ones come first."""
         with self._database.writing() as connection:
             for item, priority in priorities.items():
                 of_it = (items.c.project == project) & (items.c.id == item)
                 connection.execute(items.update().where(of_it).values(priority=priority))
 
     def add_person(self, project: int, name: str, role: Role, *, link: bool = True) -> str | None:
-        """Add somebody, or give who is there a new link; the old one no longer works.
+        """Add a person, or give an existing one a new link, which invalidates the old one.
 
-        Returns the secret token, which is kept nowhere; None without a link.
+        Return the secret token, which is stored nowhere, or None without a link.
         """
         name = _checked_name(name)
         secret = new_secret() if link else None
@@ -154,21 +154,21 @@ class Store:
                 number = row.id
                 if row.role != role:
                     raise CauserieError(
-                        f"{name} is {row.role} of this project: choose another name"
+                        f"{name} is already {row.role} of this project: choose another name"
                     )
                 if secret:
                     connection.execute(people.update().where(of_them).values(digest=kept))
         return token_of(number, secret) if secret else None
 
     def revoke(self, project: int, name: str) -> None:
-        """From now on the link of this person works no more; what they did stays."""
+        """Invalidate the link of a person, whose work remains."""
         of_them = (people.c.project == project) & (people.c.name == name)
         with self._database.writing() as connection:
             if not connection.execute(people.update().where(of_them).values(digest=None)).rowcount:
-                raise CauserieError(f"there is nobody called {name!r} in this project")
+                raise CauserieError(f"there is nobody named {name!r} in this project")
 
     def who(self, token: str) -> tuple[int, Person] | None:
-        """The project and the person of a token; None if it is not, or no longer, valid."""
+        """Return the project and the person of a token, or None if it is not valid."""
         parsed = parse_token(token)
         if parsed is None:
             return None
@@ -182,7 +182,7 @@ class Store:
     # Assignments and events
 
     def assign(self, project: int, plan: Callable[[Snapshot], Iterable[NewAssignment]]) -> int:
-        """Add what `plan` finds; nobody else assigns anything meanwhile."""
+        """Add the assignments of `plan`, while nobody else can assign anything."""
         with self._database.writing() as connection:
             self._lock(connection, project)
             new = list(plan(self._snapshot(connection, project)))
@@ -195,23 +195,23 @@ class Store:
         return len(new)
 
     def item_of(self, project: int, assignment: int, person: int) -> int:
-        """The item of somebody's assignment."""
+        """Return the item of somebody's assignment."""
         with self._database.reading() as connection:
             return _item_of(connection, project, assignment, person)
 
     def append(
         self, project: int, assignment: int, person: int, events: Sequence[Event]
     ) -> Snapshot:
-        """Keep events, those with a known key once; all of them, or none if one is refused.
+        """Store events, ignoring those with a known key; if one is refused, none is stored.
 
-        When it returns they are on disk. Returns the item with all its assignments.
+        They are on disk when it returns. Return the item with all its assignments.
         """
         return self.append_soon(project, assignment, person, events).result()
 
     def append_soon(
         self, project: int, assignment: int, person: int, events: Sequence[Event]
     ) -> Future[Snapshot]:
-        """The same for whoever has other things to do meanwhile."""
+        """Do the same as `append`, without waiting for the disk."""
 
         def keep(connection: Connection) -> Snapshot:
             item = _item_of(connection, project, assignment, person)
@@ -226,7 +226,7 @@ class Store:
     def snapshot(
         self, project: int, *, item: int | None = None, person: int | None = None
     ) -> Snapshot:
-        """A project at one moment: whole, one item of it, or the items of a person."""
+        """Return a project at one moment: the whole, a single item, or the items of a person."""
         with self._database.reading() as connection:
             return self._snapshot(connection, project, item=item, person=person)
 
@@ -289,19 +289,19 @@ _ASSIGNED = ("item", "person", "round", "swapped", "base")
 
 
 def _item_of(connection: Connection, project: int, assignment: int, person: int) -> int:
-    """Raises `NotTheirsError`; where it is to be changed, others wait until that is done."""
+    """Return the item, locking its row if the transaction writes; raise `NotTheirsError`."""
     chosen = (assignments.c.project == project) & (assignments.c.id == assignment)
     own = chosen & (assignments.c.person == person)
     row = connection.execute(sa.select(assignments.c.item).where(own).with_for_update()).first()
     if row is None:
-        raise NotTheirsError("there is no such assignment of yours")
+        raise NotTheirsError("you have no such assignment")
     return int(row.item)
 
 
 def _accepted(found: Snapshot, one: Assignment, new: Sequence[Event]) -> list[Event]:
-    """The events with the time they came; raises `RefusedError` if one cannot be."""
+    """Return the events with the time of arrival; raise `RefusedError` if one is not possible."""
     if new and found.is_closed(one):
-        raise RefusedError("the item has gone on to the next round: nothing can be changed")
+        raise RefusedError("the item has moved on to the next round and can no longer be changed")
     start = None if one.base is None else reviewed(found.states[one.base])
     before = list(found.events.get(one.id, ()))
     accepted = [replace(event, at=time.time()) for event in new]
@@ -315,7 +315,7 @@ def _accepted(found: Snapshot, one: Assignment, new: Sequence[Event]) -> list[Ev
 
 
 def _new_events(events: Sequence[Event], before: Sequence[Event]) -> list[Event]:
-    """Those that are not kept yet; a key stands for one event for ever."""
+    """Return the events that are not stored yet; a key belongs to one event for ever."""
     known = {event.key: event for event in before}
     new: list[Event] = []
     for event in events:
@@ -328,7 +328,7 @@ def _new_events(events: Sequence[Event], before: Sequence[Event]) -> list[Event]
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value)  # ASCII: no character is one that a database refuses
+    return json.dumps(value)  # ASCII: every database accepts it
 
 
 def _insert_all(connection: Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:

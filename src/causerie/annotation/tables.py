@@ -1,4 +1,4 @@
-"""The tables of a database of projects, and the guard of the log."""
+"""The database tables of annotation projects, and the triggers that keep the log append-only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ metadata = sa.MetaData()
 
 
 def _key() -> sa.Column[int]:
-    number = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER counts by itself
+    number = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER autoincrements there
     return sa.Column("id", number, primary_key=True)
 
 

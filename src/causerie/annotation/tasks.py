@@ -1,4 +1,4 @@
-"""What people are asked, and the items they are asked about."""
+"""What annotators are asked, and the items they are asked about."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Kind: TypeAlias = Literal["causes", "labels", "replies", "pairs", "dialogues"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 CAUSE = "cause"
-"""The only label of causal relations."""
+"""The only label in a task of causal relations."""
 MARKED = frozenset({"causes", "labels"})
-"""Kinds of task where text is marked; in the others questions are answered."""
+"""Kinds of task in which text is marked; in the others questions are answered."""
 _CLAUSE = re.compile(r"[^.!?;:,\n]*[.!?;:,\n]*\s*")
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question of a judgement; the answer is a vote of `VOTES`, or a number from 1 on."""
+    """One question of a judgement; the answer is one of `VOTES`, or a whole number from 1."""
 
     name: str
     text: str
     scale: int = 5
-    """How many numbers there are; no matter where responses are compared."""
+    """Number of points on the scale; unused where responses are compared."""
     ends: tuple[str, str] = ("not at all", "very much")
-    """What the lowest and the highest number mean."""
+    """What the lowest and the highest point mean."""
 
 
 PAPER = (
@@ -42,7 +42,7 @@ PAPER = (
     Question("consistency", "Which response agrees better with what was said before?"),
     Question("overall", "Which response is better, all in all?"),
 )
-"""What CausalScore's annotators were asked about two responses."""
+"""The questions of CausalScore's annotators about two responses."""
 
 _RATED = (
     Question("relevance", "Does the reply answer what was said before?"),
@@ -66,7 +66,7 @@ QUESTIONS: Mapping[Kind, tuple[Question, ...]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """What every item of a project is asked."""
+    """What is asked about every item of a project."""
 
     kind: Kind
     questions: tuple[Question, ...] = ()
@@ -74,18 +74,18 @@ class Task:
 
     @classmethod
     def of(cls, kind: str, names: Sequence[str] = (), scale: int = 5) -> Task:
-        """The task of a kind; `names` are dimensions of a judgement, or labels, of one's own."""
+        """Return the task of a kind; `names` are custom dimensions of a judgement, or labels."""
         if kind not in KINDS:
-            raise CauserieError(f"{kind!r} is no kind of task: use {', '.join(KINDS)}")
+            raise CauserieError(f"{kind!r} is not a kind of task: use {', '.join(KINDS)}")
         if kind == "causes":
             if names:
-                raise CauserieError("causal relations have no labels or dimensions: leave them out")
+                raise CauserieError("causal relations have no labels or dimensions: omit --names")
             return cls("causes", labels=(CAUSE,))
         if len(set(names)) < len(names) or not all(name.strip() for name in names):
-            raise CauserieError("names of labels and dimensions differ, and none is empty")
+            raise CauserieError("names of labels and dimensions must be different and not empty")
         if kind == "labels":
             if not names:
-                raise CauserieError("say which labels there are, as in --names greeting,question")
+                raise CauserieError("name the labels, as in --names greeting,question")
             return cls("labels", labels=tuple(names))
         known = {question.name: question for question in QUESTIONS[kind]}
         asked = [known.get(name, Question(name, f"{name}?")) for name in names or known]
@@ -107,7 +107,7 @@ class Task:
 
 def _scaled(question: Question, scale: int) -> Question:
     if not 2 <= scale <= 11:
-        raise CauserieError(f"a scale has 2 to 11 numbers, not {scale}")
+        raise CauserieError(f"a scale must have 2 to 11 points, not {scale}")
     return Question(question.name, question.text, scale, question.ends)
 
 
@@ -121,25 +121,25 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Item:
-    """What is put before an annotator at once."""
+    """What an annotator sees at once."""
 
     name: str
-    """Its own in a project; it may tell a system, so no annotator of judgements sees it."""
+    """Unique in a project; it may reveal a system, so annotators of judgements never see it."""
     turns: tuple[Turn, ...]
     asked: tuple[int, ...] = ()
-    """The turns that are asked about; of causal relations the response, which is the last."""
+    """Indices of the turns asked about; for causal relations, the response at the end."""
     candidates: tuple[Candidate, ...] = ()
-    """The two responses of a pair, in the order in which they are kept: A, then B."""
+    """The two responses of a pair in stored order: A, then B."""
     record: Mapping[str, Any] = field(default_factory=dict)
-    """What else the file said."""
+    """Other fields of the input record."""
 
     @property
     def context(self) -> tuple[Turn, ...]:
-        """The turns before the response, of causal relations."""
+        """The turns before the response, in a task of causal relations."""
         return self.turns[:-1]
 
     def markable(self, task: Task) -> tuple[Turn, ...]:
-        """The turns in which something may be marked."""
+        """Return the turns in which something may be marked."""
         return self.context if task.kind == "causes" else self.turns
 
     def to_json(self) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def _turn_fields(turn: Turn) -> dict[str, Any]:
 
 
 def clauses(text: str) -> list[tuple[int, int]]:
-    """Where the clauses of a text are: what stands between marks of punctuation, with the mark.
+    """Return the start and end of each clause, which ends after a punctuation mark.
 
-    A stretch without a letter or a digit belongs to the clause before it.
+    A clause without a letter or a digit is joined to the one before it.
     """
     found: list[tuple[int, int]] = []
     for match in _CLAUSE.finditer(text):
@@ -191,7 +191,7 @@ def clauses(text: str) -> list[tuple[int, int]]:
 
 
 def clauses_in(item: Item, task: Task, places: Iterable[Place]) -> frozenset[tuple[int, int]]:
-    """The clauses, by turn and place in it, of which more than half is marked."""
+    """Return the clauses, as turn and number, of which more than half is marked."""
     covered: dict[int, set[int]] = {}
     for place in places:
         covered.setdefault(place.turn, set()).update(range(place.start, place.stop))
@@ -207,7 +207,7 @@ def clauses_in(item: Item, task: Task, places: Iterable[Place]) -> frozenset[tup
 def items_of(
     kind: Kind, record: Dialogue | Exchange, speaker: str | None = None
 ) -> Iterator[Item]:  # fmt: skip
-    """What there is to ask about a record; of a comparison see `pairs_of`."""
+    """Yield the items of a record; for comparisons see `pairs_of`."""
     dialogue = record if isinstance(record, Dialogue) else record.dialogue
     extra = _extra(dialogue)
     if kind == "causes":
@@ -224,9 +224,9 @@ def items_of(
 
 
 def pairs_of(records: Iterable[Exchange]) -> Iterator[Item]:
-    """Every response to a context against every other of another system.
+    """Yield comparisons of all responses to a context with those of every other system.
 
-    Each stands first about as often as second.
+    Each response comes first about as often as second.
     """
     by_context: dict[tuple[tuple[str, str], ...], dict[str, Exchange]] = {}
     for exchange in records:
@@ -235,7 +235,7 @@ def pairs_of(records: Iterable[Exchange]) -> Iterator[Item]:
         if by_context.setdefault(known, {}).setdefault(system, exchange) is not exchange:
             raise CauserieError(
                 f"{exchange.dialogue.id}: {system} has two responses to one context: "
-                "give every response a system of its own"
+                "give each response a different system"
             )
     if not any(len(answers) > 1 for answers in by_context.values()):
         raise CauserieError(
@@ -250,7 +250,7 @@ def pairs_of(records: Iterable[Exchange]) -> Iterator[Item]:
                     Candidate(one, first.response.text),
                     Candidate(other, second.response.text),
                 ]
-                if (i + j) % 2 == 0:  # half of a response's meetings have an even sum
+                if (i + j) % 2 == 0:  # half of a response's comparisons have an even sum
                     sides.reverse()
                 name = f"{first.dialogue.id}: {sides[0].system} | {sides[1].system}"
                 extra = _extra(first.dialogue)

@@ -1,4 +1,4 @@
-"""Secret links: who holds one is that person. Only a hash of the secret is kept."""
+"""Secret links, which identify their holder. Only a hash of each secret is stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TOKEN = re.compile(r"([0-9]{1,18})-([0-9A-Za-z_-]{43})")
 
 
 def new_secret() -> str:
-    """256 random bits, so the hash needs no salt and cannot be guessed back."""
+    """Return a secret of 256 random bits, whose hash cannot be reversed and needs no salt."""
     return secrets.token_urlsafe(32)
 
 
@@ -24,11 +24,11 @@ def token_of(person: int, secret: str) -> str:
 
 
 def parse_token(token: str) -> tuple[int, str] | None:
-    """The person and the secret; None if that is no token."""
+    """Return the person and the secret, or None if the token is malformed."""
     match = _TOKEN.fullmatch(token)
     return (int(match[1]), match[2]) if match else None
 
 
 def matches(secret: str, kept: str | None) -> bool:
-    """Whether the secret is the one, in a time that does not tell how much of it is right."""
+    """Return whether the secret is the right one, in constant time."""
     return hmac.compare_digest(digest(secret), kept or digest(""))

@@ -1,4 +1,4 @@
-"""Items with what people did to them: what leaves a project, and what comes in."""
+"""Items with the work done on them, as exported from a project and imported into one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from causerie.progress import Progress, Watch, ignore
 
 @dataclass(frozen=True)
 class Work:
-    """What one person found in one round; the answers of a pair are in the order it is kept in."""
+    """What one person found in one round; the answers of a pair use its stored order of sides."""
 
     annotator: str
     round: Round
@@ -27,20 +27,20 @@ class Work:
 
 @dataclass(frozen=True)
 class Worked:
-    """An item and all work on it."""
+    """An item with all work on it."""
 
     item: Item
     works: tuple[Work, ...] = ()
     final: State | None = None
-    """What counts in the end; None if nobody has finished it."""
+    """The final annotation; None if nobody has finished the item."""
     settled: bool = False
-    """Whether those who annotated it agree, or somebody decided."""
+    """Whether its annotators agree, or somebody has decided."""
     unplaced: tuple[str, ...] = ()
-    """Of a file: marked texts that are in no turn."""
+    """Marked texts of an input file that occur in no turn."""
 
 
 def works_of(project: Snapshot) -> Iterator[Worked]:
-    """Every item of a project, in the order of coming, without those of the dry run."""
+    """Yield every item of a project in order of creation, without those of the dry run."""
     for listed in project.items.values():
         if listed.gold is not None:
             continue
@@ -63,7 +63,7 @@ def works_of(project: Snapshot) -> Iterator[Worked]:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import has added, and what it could not use."""
+    """What an import added, and what it could not use."""
 
     items: int
     works: int
@@ -73,18 +73,18 @@ class Imported:
 def add_works(
     store: Store, project: int, worked: Iterable[Worked], watch: Watch = ignore
 ) -> Imported:
-    """Add items with the work on them; what is there already stays as it is.
+    """Add items with the work on them; existing items and work stay as they are.
 
-    An item whose name is taken by other text is a problem, and so is a text that is in no turn.
+    An item whose name belongs to a different text is a problem, as is a marked text in no turn.
     """
     given = _joined(worked)
     before = store.snapshot(project)
     known = {listed.item.name: listed.item for listed in before.items.values()}
     problems = []
     for name, one in list(given.items()):
-        problems += [f"{name}: in no turn: {span!r}" for span in one.unplaced]
+        problems += [f"{name}: no turn contains {span!r}" for span in one.unplaced]
         if name in known and known[name].turns != one.item.turns:
-            problems.append(f"{name}: another text has this name: left out")
+            problems.append(f"{name}: skipped, because a different item has this name")
             del given[name]
     items = store.add_items(project, [NewItem(one.item) for one in given.values()])
     names = sorted({work.annotator for one in given.values() for work in one.works})
@@ -98,7 +98,7 @@ def add_works(
 
 
 def _joined(worked: Iterable[Worked]) -> dict[str, Worked]:
-    """By name: a format may have a record for every annotator of an item."""
+    """Merge items by name: a format may have one record per annotator of an item."""
     found: dict[str, Worked] = {}
     for one in worked:
         before = found.get(one.item.name)
@@ -131,7 +131,7 @@ def _assignments(project: Snapshot, given: Mapping[str, Worked]) -> Iterator[New
 
 
 def events_of(work: Work, item: Item, task: Task) -> Iterator[Event]:
-    """What leads to this state; the first has the time it took before it."""
+    """Yield events that lead to the state of this work."""
     state = work.state
     steps: list[tuple[str, Mapping[str, Any]]] = [("open", {})]
     steps += [("none", {})] if state.none else []
@@ -149,10 +149,10 @@ def events_of(work: Work, item: Item, task: Task) -> Iterator[Event]:
 
 
 def marks_of(places: Iterable[tuple[Any, str]]) -> tuple[Mark, ...]:
-    """Marks that no event has made yet, in the order of the text."""
+    """Return marks without an event, in text order."""
     return tuple(sorted({Mark(place, label, "") for place, label in places}))
 
 
 def by_annotator(worked: Worked) -> Sequence[Work]:
-    """The works, or where there are none the item alone, as work that nobody has begun."""
+    """Return the works, or one empty work for an item without any."""
     return worked.works or (Work("", "first", State()),)

@@ -1,1 +1,1 @@
-"""Which metric agrees with people, where, and is the difference real."""
+"""Which metric agrees with people, where, and whether the difference is real."""

@@ -1,4 +1,4 @@
-"""One judged set, one dimension, many metrics: every statistic, or the reason why there is none."""
+"""Analysis of one dimension of a judged set: every metric's statistics, or why they are missing."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class ScoredColumn:
     """The alias of the metric."""
     about: Column
     values: FloatArray
-    """NaN where unscored, on the metric's own scale."""
+    """Scores on the metric's own scale, NaN where unscored."""
     unscored: Mapping[str, int]
-    """Why, and how many each time."""
+    """Number of unscored units by reason."""
     seconds_per_1000: float | None = None
     truncated: float | None = None
 
     @property
     def oriented(self) -> FloatArray:
-        """The values, turned so that higher is better."""
+        """The values, negated if lower is better."""
         return self.about.sign * self.values
 
 
@@ -74,17 +74,17 @@ def analyse(
     units: Units | None = None,
     whole: JudgedSet | None = None,
 ) -> SetResult:
-    """How the columns, in the order of the units, agree with people.
+    """Return how the columns, whose values are in the order of the units, agree with people.
 
-    The dimension is the set's main one unless named; `units` are the set's, if they are known
-    already. `whole` is the set that `judged` is a sample of, if it is one: all its judgements
-    decide whether they can be relied on. Partial correlations are given the column `length`.
+    The dimension defaults to the set's main one; `units` are the set's, if already known. `whole`
+    is the set that `judged` was sampled from, if any: all of its judgements decide whether they
+    are reliable. Partial correlations control for the column `length`.
     """
     entry = entry_for(judged.name)
     dimension = dimension or main_dimension(judged)
     units = units or units_of(judged)
     judgement = judgement_of(judged, units, dimension)
-    # No statistic depends on the unit of a metric's scores.
+    # No statistic depends on the scale of a metric's scores.
     oriented = [column.oriented / unit_of(column.values) for column in columns]
     scores = np.array(oriented, dtype=np.float64).reshape(len(columns), len(units))
     measures = Measures(scores, judgement.points, units, options)
@@ -161,7 +161,7 @@ def analyse(
 
 
 def main_dimension(judged: JudgedSet) -> str:
-    """The catalogue's; of a set that is not in it, "overall" or else the last."""
+    """Return the catalogue's main dimension; for unknown sets, "overall" or else the last one."""
     overall = [d for d in judged.dimensions if d.casefold() == "overall"]
     known = entry_for(judged.name).main
     return known or (overall or list(judged.dimensions) or ["overall"])[-1]
@@ -202,7 +202,7 @@ def _views(measures: Measures, length: FloatArray) -> dict[str, list[Estimate]]:
 
 
 def _differences(measures: Measures) -> FloatArray:
-    """Metrics x pairs: score of A minus score of B."""
+    """Return metrics x pairs: the score of A minus that of B."""
     difference: FloatArray = (
         measures.scores[:, measures.units.first] - measures.scores[:, measures.units.second]
     )
@@ -225,7 +225,7 @@ def _ignore_equal(judged: JudgedSet, measures: Measures, judgement: Judgement) -
 def _pairs_without_humans(
     judged: JudgedSet, measures: Measures, judgement: Judgement
 ) -> list[Estimate]:
-    """Votes count only where both responses are a system's."""
+    """Count votes only where both responses are a system's."""
     written = [any(pair.humans) for pair in judged.pairs]
     if not any(written):
         return measures.none("no response is known to be written by a person")
@@ -236,7 +236,7 @@ def _pairs_without_humans(
 def _by_dimension(
     judged: JudgedSet, units: Units, scores: FloatArray
 ) -> dict[str, tuple[str | None, dict[str, list[Estimate]]]]:
-    """For every dimension: why there is nothing, and the main statistics without intervals."""
+    """Return, per dimension, why there is no result, and the main statistics without intervals."""
     result = {}
     for dimension in judged.dimensions:
         judgement = judgement_of(judged, units, dimension)
@@ -254,7 +254,7 @@ def _by_dimension(
 
 
 def _explained(estimate: Estimate, column: ScoredColumn, no_judgement: str | None) -> Estimate:
-    """The deepest reason first: people said nothing, or the metric did not score."""
+    """Add the most basic reason: nobody judged the set, or the metric did not score it."""
     if estimate.value is not None:
         return estimate
     if no_judgement:
@@ -292,7 +292,7 @@ def _notes(
 
 
 def _of_annotators(judged: JudgedSet, judgement: Judgement) -> Iterator[str]:
-    """How far they agree besides alpha, and what that means for the numbers of metrics."""
+    """Yield notes on agreement other than alpha, and on what it means for the metrics' numbers."""
     if (kappa := judgement.kappa()).value is not None:
         yield f"the annotators' kappa (Fleiss', ratings as categories) is {kappa.value:.3f}"
     for estimate in judgement.floor().values():
@@ -304,7 +304,7 @@ def _of_annotators(judged: JudgedSet, judgement: Judgement) -> Iterator[str]:
 
 
 def _of_votes(judged: JudgedSet) -> Iterator[str]:
-    """How far the annotators agree over all dimensions, and where they do too well."""
+    """Yield notes on how far votes agree over all dimensions, and where suspiciously well."""
     votes = {d: [[o.get(d) for o in p.judgements] for p in judged.pairs] for d in judged.dimensions}
     pooled = krippendorff_alpha(vote_codes([row for rows in votes.values() for row in rows]))
     if len(votes) > 1 and pooled.value is not None:
@@ -323,7 +323,7 @@ def _of_votes(judged: JudgedSet) -> Iterator[str]:
 def sample(
     units: Units, judgement: FloatArray, scores: Mapping[str, FloatArray], seed: int
 ) -> Sample:
-    """Draw at most `MOST_POINTS` of the judged units, in their order."""
+    """Draw at most `MOST_POINTS` of the judged units, keeping their order."""
     judged = np.flatnonzero(np.isfinite(judgement))
     if len(judged) > MOST_POINTS:
         generator = np.random.default_rng(seed)
@@ -342,14 +342,14 @@ def sample(
 
 
 def histogram(values: FloatArray) -> Histogram:
-    """Counts in equal bins; the last half per cent of either end falls into the end bins."""
+    """Return counts in equal bins; the outermost half per cent at either end is in the end bins."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Histogram((), ())
     unit = unit_of(finite)
     low, high = np.quantile(finite / unit, [_TAIL, 1 - _TAIL])
     if high - low <= 1e-9 * abs(high):
-        # As good as equal: bins need a width that large numbers can be told apart by.
+        # Almost equal values: bins must be wide enough to tell large numbers apart.
         width = max(0.5, 1e-6 * abs(high))
         low, high = low - width, high + width
     counts, edges = np.histogram(np.clip(finite / unit, low, high), bins=_BINS, range=(low, high))

@@ -1,7 +1,8 @@
 """How well causalscore finds annotated causes, and true responses among random ones.
 
-By file of annotations: both classifiers beside answering yes always and by position only, and
-the AUC of true against random responses by every score. Intervals are clustered by dialogue.
+For each file of annotations: both classifiers beside two baselines (always positive, and position
+only), and the AUC of true against random responses by every score. Intervals are clustered by
+dialogue.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ POOLED = "all"
 
 @dataclass(frozen=True)
 class Answering:
-    """How well one way of answering does."""
+    """How well one classifier or baseline does."""
 
     name: str
     auc: Estimate
     at_equal_distance: Estimate
-    """AUC among utterances that are equally far from their response: place says nothing there."""
+    """AUC among utterances equally far from their response, where position is uninformative."""
     balanced_accuracy: Estimate
 
 
 @dataclass(frozen=True)
 class DomainCauses:
-    """What was found on one file of annotations, or on all of them."""
+    """Results on one file of annotations, or on all of them together."""
 
     name: str
     exchanges: int
@@ -61,7 +62,7 @@ class DomainCauses:
     unconditional: tuple[Answering, ...]
     conditional: tuple[Answering, ...]
     true_against_random: Mapping[str, Estimate]
-    """AUC by score."""
+    """AUC by name of the score."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class CausesResult:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Examples of one file with their answers, and graphs of true and random responses."""
+    """The examples of one file with their predictions, and graphs of true and random responses."""
 
     examples: Mapping[str, list[Example]]
     answers: Mapping[str, Mapping[str, Answered]]
@@ -92,7 +93,7 @@ def run_causes(
     seed: int = 0,
     watch: Watch = ignore,
 ) -> CausesResult:
-    """Measure on annotations that no training saw; `names` are those of the files."""
+    """Measure on annotations unseen in training; `names` are those of the files."""
     measured = []
     for number, (name, source) in enumerate(zip(names, corpus.sources, strict=True)):
         watch(Progress(name, number, len(names), "files"))
@@ -206,7 +207,7 @@ def causes_tables(result: CausesResult) -> list[Table]:
 
 
 def causes_markdown(result: CausesResult) -> str:
-    """Return the tables with what they rest on."""
+    """Return the tables as Markdown, with the sizes of the data and the signature."""
     sizes = [f"{d.name} {d.exchanges:,} of {d.dialogues:,} dialogues" for d in result.domains]
     lines = ["## Annotated causes", ""]
     lines += [f"Exchanges: {'; '.join(sizes)}. 95% intervals by dialogue.", ""]

@@ -1,9 +1,9 @@
 """Is b better than a? Two sets of responses, many metrics, one answer each.
 
-Where both answer the same things, responses are compared in pairs, which shows much smaller
-differences; otherwise the two sets of dialogues are compared as they are. Either way intervals
-and p-values treat the responses of one dialogue as belonging together. An empty reply is the
-worst reply: wherever a column has a good end, it counts as the worst value there can be, or was.
+Where both sets answer the same turns, responses are compared in pairs, which detects much smaller
+differences; otherwise the two sets of dialogues are compared as wholes. Either way intervals and
+p-values account for the dependence of responses in one dialogue. An empty reply is the worst
+reply: in columns with a direction it counts as the worst possible value, or the worst one seen.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ _ARROWS: Mapping[Better | None, str] = {"higher": " ↑", "lower": " ↓", None:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two."""
+    """One of the two sets of responses."""
 
     source: str
     records: int
     rejected: int
     responses: int
     dialogues: int
-    """Dialogues, or different contexts where there are context and response rows."""
+    """Number of dialogues, or of different contexts in files of context and response rows."""
     empty: int
-    """Responses without any text."""
+    """Number of responses without any text."""
 
 
 @dataclass(frozen=True)
 class ColumnComparison:
-    """What one column of one metric says."""
+    """The comparison of one column of one metric."""
 
     column: str
     better: Better | None
@@ -75,46 +75,46 @@ class ColumnComparison:
     """Mean of b minus mean of a, on the metric's own scale."""
     p: float | None
     win_rate: Estimate
-    """Share of comparisons in which b is better (where neither end is: larger), ties half."""
+    """Share of comparisons that b wins (without a direction, by a larger value), ties half."""
     percentile_b: float | None
-    """Mean percentile of b's responses among human ones, where the metric is calibrated."""
+    """Mean percentile of b's responses among human ones, if the metric is calibrated."""
     unscored: Mapping[str, int]
-    """Why responses have no score, and how many each time; of both sides together."""
+    """Number of unscored responses of both sides, by reason."""
     unscored_b: float
-    """Share of b's responses that have none, empty ones among them."""
+    """Share of b's responses without a score, including empty ones."""
     clusters_a: int
     clusters_b: int
-    """Dialogues, or different contexts, that the interval rests on."""
+    """Number of b's dialogues or contexts behind the interval, as `clusters_a` is that of a's."""
     examples: tuple[Example, ...]
-    """Paired: where the two differ most. Otherwise the worst of a, then the worst of b."""
+    """If paired, where the two differ most; otherwise the worst of a, then the worst of b."""
 
     @property
     def name(self) -> str:
-        """The column with an arrow that says which end is good."""
+        """The column with an arrow for its direction."""
         return self.column + _ARROWS[self.better]
 
 
 @dataclass(frozen=True, repr=False)
 class CompareResult:
-    """Everything a comparison found."""
+    """The results of a comparison."""
 
     a: Side
     b: Side
     pairs: int | None
-    """How many pairs were compared; None if the comparison is unpaired."""
+    """Number of compared pairs; None if the comparison is unpaired."""
     columns: tuple[ColumnComparison, ...]
     seed: int
     signature: str
     confidence: float = 0.95
-    """The confidence of the intervals."""
+    """Confidence level of the intervals."""
 
     def column(self, name: str) -> ColumnComparison:
-        """What the column of that name says."""
+        """Return the comparison of a column by its name."""
         for column in self.columns:
             if column.column == name:
                 return column
         known = ", ".join(column.column for column in self.columns)
-        raise CauserieError(f"there is no column {name!r} in the comparison: it has {known}")
+        raise CauserieError(f"the comparison has no column {name!r}: it has {known}")
 
     @property
     def how(self) -> str:
@@ -127,7 +127,7 @@ class CompareResult:
 
     @property
     def table(self) -> pyarrow.Table:
-        """One row per column, as an Arrow table."""
+        """The comparison as an Arrow table with one row per column."""
         rows = (
             {
                 "column": one.column,
@@ -147,7 +147,7 @@ class CompareResult:
         return arrow_table(rows, {"column": str, "better": str, **kinds, "n": int})
 
     def rendered(self) -> Table:
-        """The same for people: means, difference with its interval, p and how often b wins."""
+        """Return a table for display: means, difference with its interval, p and b's win rate."""
         rows: list[list[Cell]] = []
         for one in self.columns:
             name = Marked(one.name, "emphasis") if one.sentinel else one.name
@@ -159,16 +159,16 @@ class CompareResult:
         return Table(["metric", "a", "b", difference, "p", "b wins"], rows, title, digits=4)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """Return everything as plain data."""
         content = asdict(self)
         for column in content["columns"]:
             column["higher_is_better"] = column["better"] != "lower"
         return content
 
     def judge(self, condition: Condition, *, significant: bool = False) -> Verdict:
-        """Decide a condition of `causerie.scoring.gates`; all but differences are about b.
+        """Evaluate a gate condition; all quantities except differences are those of b.
 
-        If `significant`, a difference is on one side of the limit only with its whole interval.
+        If `significant`, a difference passes a limit only with its whole interval.
         """
         if condition.column is None:
             return condition.judge(self.b.rejected / self.b.records)
@@ -210,10 +210,10 @@ def compare(
 ) -> CompareResult:
     """Compare the responses of an old system a and a new system b on every metric.
 
-    Both are whatever `causerie.evaluate` takes: dialogues, messages, dictionaries, tables, paths.
-    `metrics`, `speaker`, `options`, `columns` and `settings` are as there, too; `confidence` is
-    that of the intervals. A `judge` (`causerie.metrics.judge.Judge`) says in a column of its own,
-    `preference`, which of two replies is better. Comparisons that are given the same `engines`
+    Both can be anything that `causerie.evaluate` takes: dialogues, messages, dictionaries, tables,
+    paths. `metrics`, `speaker`, `options`, `columns` and `settings` are the same as there;
+    `confidence` is that of the intervals. A `judge` (`causerie.metrics.judge.Judge`) adds a
+    column, `preference`: which of two replies is better. Comparisons given the same `engines`
     share their networks.
 
     >>> old, new = [["Hi!", "Go away."]] * 3, [["Hi!", "Hello, nice to meet you."]] * 3
@@ -221,9 +221,9 @@ def compare(
     3.0
     """
     if not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise CauserieError(f"confidence is a number between 0 and 1, not {confidence!r}")
+        raise CauserieError(f"confidence must be a number between 0 and 1, not {confidence!r}")
     if not isinstance(seed, Integral) or seed < 0:
-        raise CauserieError(f"seed is a whole number, 0 or more, not {seed!r}")
+        raise CauserieError(f"seed must be a whole number, 0 or more, not {seed!r}")
     plan = plan_of(metrics, options, settings, engines, speaker=speaker)
     named = columns_of(columns)
     scorer = Scorer(plan, store, engines=engines)
@@ -252,8 +252,8 @@ def compare_responses(
 ) -> CompareResult:
     """Compare responses column by column of every metric.
 
-    Paired if at least half of the responses of either side have a partner in the other
-    (responses without one are then left out), unpaired otherwise.
+    They are paired if at least half of the responses of either side have a partner in the other
+    (responses without a partner are left out), and unpaired otherwise.
     """
     for side in (a, b):
         if not side.items:
@@ -274,8 +274,8 @@ def compare_responses(
     if judge is not None:
         if not paired:
             raise CauserieError(
-                "a judge compares replies to the same, and most of these have no partner: leave "
-                "out --judge, or score both sides with the metric judge"
+                "a judge compares replies to the same turns, and most of these have no partner: "
+                "omit --judge, or score both sides with the metric judge"
             )
         found = preference.preferences(items_a, items_b, judge, scorer.engines, watch)
         batch = replace(batch, scores={**batch.scores, preference.NAME: found})
@@ -295,7 +295,7 @@ def compare_responses(
 
 @dataclass(frozen=True)
 class _Compared:
-    """The scores of both sides: those of a, then those of b."""
+    """The scores of both sides: first those of a, then those of b."""
 
     batch: Batch
     a: Sequence[Response]
@@ -307,7 +307,7 @@ class _Compared:
     def column(self, name: str, about: Column) -> ColumnComparison:
         values = with_worst(self.batch, name, about)
         own, other = values[: len(self.a)], values[len(self.a) :]
-        # The statistics' first system is ours to judge, so that it is b whose wins are counted.
+        # The statistics count the wins of their first system, so b is passed first.
         found = self._comparison(about.sign * other, about.sign * own)
         reasons = self.batch.reasons(name)
         if about.better is not None:
@@ -351,7 +351,7 @@ class _Compared:
 
 
 def with_worst(batch: Batch, name: str, about: Column) -> FloatArray:
-    """A column's values with the worst in place of empty replies, where an end is the good one."""
+    """Return a column's values; if it has a direction, empty replies have the worst value."""
     values = batch.values(name)
     seen = values[~np.isnan(values)].tolist()
     worst = about.empty_value(min(seen, default=None), max(seen, default=None))
@@ -360,7 +360,7 @@ def with_worst(batch: Batch, name: str, about: Column) -> FloatArray:
 
 
 def _mean_percentile(batch: Batch, name: str, start: int) -> float | None:
-    """The mean percentile from `start` on; an empty reply is below all human ones."""
+    """Return the mean percentile from `start` on; an empty reply has percentile 0."""
     known = [
         0.0 if score.reason == EMPTY.reason else score.percentile
         for score in batch.scores[name][start:]
@@ -380,7 +380,7 @@ def _on_own_scale(difference: Estimate, sign: int) -> Estimate:
 
 
 def _means(a: FloatArray, b: FloatArray, paired: bool) -> tuple[float | None, float | None]:
-    """Of what is compared: in a paired comparison, of the pairs that both have a score."""
+    """Return both means; if paired, over the pairs that both sides have scored."""
     if paired:
         missing = np.isnan(a) | np.isnan(b)
         a, b = np.where(missing, np.nan, a), np.where(missing, np.nan, b)

@@ -1,6 +1,6 @@
-"""What a benchmark run and its kin leave behind: a page, documents, tables and data.
+"""Output of benchmark runs, probes and rankings: a page, documents, tables and data.
 
-`--out` is a folder or a file. A file has the format of its suffix: Markdown, LaTeX, CSV or JSON.
+`--out` is a folder or a file; a file's suffix says whether it is Markdown, LaTeX, CSV or JSON.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _HEADINGS = {
 
 
 def check_out(out: Path) -> bool:
-    """Whether `--out` names a folder; a file's suffix is checked before anything is scored."""
+    """Return whether `--out` names a folder; check a file's suffix before anything is scored."""
     if out.is_dir() or not out.suffix:
         return True
     check_suffix(out)
@@ -70,7 +70,7 @@ def check_out(out: Path) -> bool:
 def write_results(result: RunResult, out: Path) -> list[Path]:
     """Write results.json, .parquet, .md and .html, or the one file that `out` names.
 
-    Each appears whole or not at all.
+    Each file appears complete or not at all.
     """
     from causerie.bench.page import write_page
 
@@ -108,7 +108,7 @@ def write_ranking(result: RankingResult, out: Path) -> list[Path]:
 def _write_file(
     out: Path, tables: Iterable[Table], text: str, data: str | None = None
 ) -> list[Path]:
-    """The tables in the format of the suffix; JSON is all the data, if there is more of it."""
+    """Write the tables in the format of the suffix; JSON has all the data, if given."""
     if data is not None and out.suffix.lower() == ".json":
         write_whole(out, data + "\n")
     else:
@@ -117,7 +117,7 @@ def _write_file(
 
 
 def to_markdown(result: RunResult) -> str:
-    """The whole run; a number that cannot be given is a dash, and its reason stands below."""
+    """Return the whole run as Markdown; a missing number is a dash with its reason below."""
     parts = [
         "# How far the metrics agree with people",
         "Correlation of each metric with human judgement on judged sets, larger is better; "
@@ -145,7 +145,7 @@ def to_markdown(result: RunResult) -> str:
 
 
 def _failing(result: RunResult) -> str:
-    """The sets that are not in the summary, and why."""
+    """Return the sets that are not in the summary, and why."""
     return _bullets(
         f"{markdown_code(judged.name)} fails the reliability gate and is not in the summary: "
         f"{markdown_text('; '.join(judged.reliability.failures))}."
@@ -155,7 +155,7 @@ def _failing(result: RunResult) -> str:
 
 
 def run_tables(result: RunResult) -> list[Table]:
-    """The summary, and the table of every set."""
+    """Return the summary, and the table of every set."""
     return [_summary(result), *map(_set_table, result.sets)]
 
 
@@ -170,7 +170,7 @@ def _summary(result: RunResult) -> Table:
     for column in result.columns():
         found = [judged.row(column) for judged in sets]
         metric = next((row.metric for row in found if row is not None), None)
-        if metric is None:  # it is on sets that fail only
+        if metric is None:  # it has results only on sets that fail
             continue
         cells = [
             None if row is None else _best(row, judged.main)
@@ -229,7 +229,7 @@ def _facts(judged: SetResult) -> str:
 
 
 def _gate(judged: SetResult) -> str:
-    """What the reliability gate saw."""
+    """Return what the reliability gate measured."""
     seen = judged.reliability
     said = [f"alpha of an item's mean judgement {seen.consistency.text(2)}"]
     if judged.level == "pair":
@@ -243,7 +243,7 @@ def _agreement(estimate: Estimate) -> str:
 
 
 def _people(estimate: Estimate | None) -> str:
-    """A number of people; if it is 1, they agree too well to be independent."""
+    """Return a number of people; a 1 refers to the notes, because independent people differ."""
     number = _number(estimate)
     return f"{number} (see the notes)" if number == "1.000" else number
 
@@ -285,7 +285,7 @@ def _set_table(judged: SetResult) -> Table:
 
 
 def _dimensions(judged: SetResult) -> str:
-    """The main statistic for every dimension, where there are several."""
+    """Return the main statistic for every dimension, if there are several."""
     names = list(dict.fromkeys(d for row in judged.rows for d in row.dimensions))
     if len(names) < 2:
         return ""
@@ -301,7 +301,7 @@ def _dimensions(judged: SetResult) -> str:
 
 
 def _reasons(judged: SetResult) -> list[str]:
-    """Why numbers are missing: once per reason, with the statistics and metrics it is about."""
+    """Return why numbers are missing: per reason, the statistics and metrics concerned."""
     missing: dict[tuple[str, str], list[str]] = {}
     for row in judged.rows:
         gone: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What people said about the units of a judged set in one dimension, and how far they agree."""
+"""Human judgements of the units of a judged set in one dimension, and how far people agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from causerie.stats import (
 )
 
 CHANCE_OF_CIRCLES = 0.25
-"""Of the eight ways in which three comparisons can go, two are circles."""
+"""Three comparisons can go eight ways, two of which are circles."""
 
 
 @dataclass(frozen=True)
@@ -37,40 +37,40 @@ class Judgement:
     """One number per unit, and the annotators behind it."""
 
     points: FloatArray
-    """Mean rating; of pairs, the share of votes a response got. NaN where nobody judged."""
+    """Mean rating of each unit; for pairs, its share of votes. NaN where nobody judged."""
     ratings: FloatArray
-    """Units x annotators; of pairs, units x comparisons: the share of votes in each. Columns
-    have no names: what stands in one is not of one person."""
+    """Units x annotators; for pairs, units x comparisons: the share of votes in each. Columns are
+    anonymous: the values of one column need not come from one person."""
     single: FloatArray
-    """The ratings one by one; of pairs, units x votes."""
+    """Single ratings, units x annotators; for pairs, units x votes."""
     occasions: IntArray
-    """Which of the ratings each column of `single` belongs to."""
+    """The column of `ratings` that each column of `single` belongs to."""
     votes: Votes
-    """Pairs x annotators; empty unless the set is one of pairs."""
+    """Pairs x annotators; empty unless the set consists of pairs."""
     annotators: str
-    """How many judged an item, such as "3" or "8 to 11"."""
+    """Number of annotators per item, such as "3" or "8 to 11"."""
     reason: str | None
-    """Why no unit has a judgement; None if one has."""
+    """Why no unit has a judgement; None if any has."""
 
     def alpha(self) -> Estimate:
-        """Krippendorff's, with interval distances; of pairs, nominal."""
+        """Return Krippendorff's alpha: interval, or nominal for pairs."""
         if self.votes:
             return krippendorff_alpha(vote_codes(self.votes))
         return krippendorff_alpha(self.ratings, "interval")
 
     def kappa(self) -> Estimate:
-        """Fleiss', which takes ratings as categories: 4 is as far from 5 as from 1."""
+        """Return Fleiss' kappa, for which ratings are categories: 4 is as far from 5 as from 1."""
         return fleiss_kappa(vote_codes(self.votes) if self.votes else self.ratings)
 
     def floor(self) -> dict[str, Estimate]:
-        """What a metric that knows nothing gets, where that is not 0 (accuracies: one half)."""
+        """Return what an uninformative metric gets if that is not 0 (one half for accuracies)."""
         return {"cont2cat.alpha": cont2cat_floor(self.votes)} if self.votes else {}
 
     def reliability(self, units: Units, options: RunOptions) -> Reliability:
-        """Whether the judgements are more than chance: the gate of every set.
+        """Return whether the judgements are more than chance: the gate of every set.
 
-        What people say of a unit must be about the unit, whoever judges it (of pairs: whatever it
-        is compared with), and their preferences must follow some order.
+        Judgements of a unit must be about the unit, whoever gives them (for pairs, whatever it is
+        compared with), and preferences must follow some order.
         """
         consistency = mean_reliability(
             self.ratings, units.clusters, resamples=options.resamples, seed=options.seed
@@ -95,10 +95,10 @@ class Judgement:
             )
 
     def ceiling(self) -> dict[str, Estimate]:
-        """One person against the mean of the others.
+        """Return the correlation of one person with the mean of the others.
 
-        Of pairs, one vote against those of the response's other comparisons: whoever voted on
-        the same pair saw the same opponent, which no score of the response can know.
+        For pairs it is one vote against those of the response's other comparisons: votes on the
+        same pair share the same opponent, which no score of the response can know.
         """
         found = {
             f"{self._prefix}{name}": leave_one_out_ratings(
@@ -109,7 +109,7 @@ class Judgement:
         return {**found, "cont2cat.alpha": self.alpha()} if self.votes else found
 
     def limit(self) -> dict[str, Estimate]:
-        """About the most any metric can reach, because the mean of a few people is noisy."""
+        """Return about the highest value a metric can reach: the mean of a few people is noisy."""
         return {
             f"{self._prefix}{name}": _root(split_half(CORRELATIONS[name], self.ratings, seed=0))
             for name in ("spearman", "pearson")
@@ -121,20 +121,20 @@ class Judgement:
 
 
 def judgement_of(judged: JudgedSet, units: Units, dimension: str) -> Judgement:
-    """Of the units of the set, in their order."""
+    """Return the judgement of the set's units, in their order."""
     if judged.level == "pair":
         return _of_pairs(judged, units, dimension)
     return _of_items(judged, dimension)
 
 
 def reliability_of(judged: JudgedSet, dimension: str, options: RunOptions) -> Reliability:
-    """Whether what people said of a dimension of a set is more than chance."""
+    """Return whether people's judgements of a dimension of a set are more than chance."""
     units = units_of(judged)
     return judgement_of(judged, units, dimension).reliability(units, options)
 
 
 def points_of(votes: Votes, units: Units) -> FloatArray:
-    """The share of votes each response got, over all its pairs."""
+    """Return the share of votes each response got, over all its pairs."""
     return voting_points(votes, units.first, units.second, len(units))
 
 

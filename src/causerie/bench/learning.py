@@ -1,4 +1,4 @@
-"""Judged sets as what `quality` learns from, and a bench's own numbers of it kept honest."""
+"""Judged sets as training data of `quality`."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from causerie.training.judgements import JudgedReplies
 def read_replies_of(
     paths: Sequence[Path], say: Callable[[str], None] = lambda text: None
 ) -> tuple[JudgedReplies, ...]:
-    """The turn-level judged sets among these files and in these folders."""
+    """Return the turn-level judged sets in these files and folders."""
     found = []
     for path in _files(paths):
         judged = read_judged(path)
         for problem in judged.problems:
             say(f"{judged.name}: {problem}")
         if judged.level != "turn":
-            say(f"left out {judged.name}: people judged no single replies there")
+            say(f"skipped {judged.name}: its judgements are not of single replies")
         elif replies := replies_of(judged):
             found.append(replies)
         else:
-            say(f"left out {judged.name}: nobody rated its replies overall")
+            say(f"skipped {judged.name}: it has no overall rating of replies")
     if not found:
         names = ", ".join(map(str, paths))
         raise CauserieError(
-            f"{names} has no judged replies: see docs/judged-sets.md for their form"
+            f"{names} has no judged replies: see docs/judged-sets.md for the format"
         )
     return tuple(found)
 
 
 def replies_of(judged: JudgedSet) -> JudgedReplies | None:
-    """The replies of a set, if there is a dimension that says how good they are."""
+    """Return the replies of a set, or None if no dimension says how good they are."""
     entry = entry_for(judged.name)
     main = entry.main or ("overall" if "overall" in judged.dimensions else None)
     if main is None and len(judged.dimensions) == 1:
@@ -54,7 +54,7 @@ def replies_of(judged: JudgedSet) -> JudgedReplies | None:
         judged.name,
         entry.family or judged.name,
         entry.licence,
-        entry.learn if entry.family else "default",  # of one's own one decides oneself
+        entry.learn if entry.family else "default",  # everybody may learn from their own data
         tuple(one.item for one in items if isinstance(one.item, Exchange)),
         ratings,
         {name: entry.dimensions.get(name) or _ends(values) for name, values in ratings.items()},

@@ -1,4 +1,4 @@
-"""How well every metric agrees with one judgement per unit, seen from all sides.
+"""All statistics of how well metrics agree with one judgement per unit.
 
 Scores are metrics x units and point the same way: higher is better.
 """
@@ -45,13 +45,13 @@ FEWEST_SYSTEMS = 3
 FEWEST_CONTEXTS = 10
 LEVEL = 0.05
 _STOP_AFTER = 500
-"""A test in which so many permutations reached the difference is settled: its p is known to
+"""A test is settled once this many permutations reached the difference: its p is known to
 about 5%."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The statistics of one set, one `Estimate` per metric each."""
+    """The statistics of one set; each method returns one `Estimate` per metric."""
 
     scores: FloatArray
     judgement: FloatArray
@@ -71,7 +71,7 @@ class Measures:
         )
 
     def accuracy(self) -> list[Estimate]:
-        """The interval takes each metric's tie threshold as given."""
+        """Return pairwise accuracy; intervals take each metric's tie threshold as given."""
         found = pairwise_accuracy(self.scores, self.judgement)
         return self._with_intervals(
             [f.estimate for f in found],
@@ -87,7 +87,7 @@ class Measures:
         return self._mean_of_contexts(mean_of_groups(values), values)
 
     def within_context_accuracy(self) -> list[Estimate]:
-        """One tie threshold a metric, for all contexts; the interval takes it as given."""
+        """Return accuracy within contexts; intervals take each metric's tie threshold as given."""
         if why := self._too_few_contexts():
             return self.none(why)
         contexts = self.units.contexts
@@ -96,7 +96,7 @@ class Measures:
         return self._mean_of_contexts([f.estimate for f in found], values)
 
     def system(self) -> list[Estimate]:
-        """Soft pairwise accuracy, for systems that answered the same contexts."""
+        """Return soft pairwise accuracy of systems that answered the same contexts."""
         if why := self._too_few_systems():
             return self.none(why)
         part = self._named_systems()
@@ -110,7 +110,7 @@ class Measures:
         )
 
     def system_means(self) -> list[Estimate]:
-        """Spearman's rho of the systems' means."""
+        """Return Spearman's rho of the systems' means."""
         if why := self._too_few_systems():
             return self.none(why)
         part = self._named_systems()
@@ -133,9 +133,9 @@ class Measures:
         return self.only(~written).spearman()
 
     def significance(self, columns: Sequence[str], statistic: str) -> Significance:
-        """Every pair of metrics, on Spearman's rho.
+        """Test every pair of metrics on Spearman's rho.
 
-        Many metrics make many pairs, which takes more permutations than the options' number.
+        Many metrics form many pairs, which may require more permutations than the options give.
         """
         needed = permutations_for(len(columns) * (len(columns) - 1) // 2, LEVEL)
         tests = permutation_tests(
@@ -158,7 +158,7 @@ class Measures:
         )
 
     def only(self, keep: NDArray[np.bool_]) -> Measures:
-        """The same on some of the units; `keep` is a mask."""
+        """Return the measures on some of the units, given as a mask."""
         units = self.units.only(keep)
         return Measures(self.scores[:, keep], self.judgement[keep], units, self.options)
 
@@ -179,7 +179,7 @@ class Measures:
         )
 
     def _mean_of_contexts(self, estimates: list[Estimate], values: FloatArray) -> list[Estimate]:
-        """With the interval of the mean of `values`, metrics x contexts."""
+        """Add the intervals of the mean of `values`, metrics x contexts."""
         contexts = self.units.contexts
         first = dict(zip(reversed(contexts), reversed(self.units.clusters), strict=True))
         clusters = [first[context] for context in dict.fromkeys(contexts)]
@@ -206,7 +206,7 @@ def _epsilons(found: Sequence[PairwiseAccuracy]) -> list[float]:
 
 
 def ranks(estimates: Sequence[Estimate], significance: Significance) -> list[int | None]:
-    """The rank of each metric: a new one begins where a better one wins."""
+    """Return the rank of each metric; a new rank begins where a better metric wins."""
     return rank_clusters(
         [np.nan if e.value is None else e.value for e in estimates], significance.wins
     )

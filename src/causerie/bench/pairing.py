@@ -1,4 +1,4 @@
-"""Responses of two sides: which answer the same thing, which belong together, which to show."""
+"""Pairing the responses of two sides: which answer the same turn, which are dependent, examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key: TypeAlias = Hashable
 EXAMPLES = 5
 
 UNNAMED = "dialogue"
-"""What dialogues are called that are made in memory without a name: no two of them are one."""
+"""Id of dialogues made in memory without a name, no two of which are the same."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Response:
 
     exchange: Exchange
     key: Key
-    """Equal in both files if both responses answer the same thing."""
+    """Equal on both sides if both responses answer the same turn."""
     said: Key
-    """The same by what the user said before alone; None if that is nothing."""
+    """Key of the preceding user turns alone; None if there are none."""
     cluster: Hashable
-    """Shared by responses of one dialogue, or to one context: they are not independent."""
+    """Shared by responses in one dialogue, or to one context, which are not independent."""
 
 
 @dataclass(frozen=True)
 class Responses:
-    """What is compared of one file."""
+    """The responses of one file that are compared."""
 
     source: str
     records: int
@@ -53,19 +53,19 @@ class Responses:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair of responses that differ much, or one bad response of one side."""
+    """A pair of responses with very different scores, or one bad response of one side."""
 
     dialogue_id: str
     turn: int
     context: str
-    """The turn before the response."""
+    """Text of the turn before the response."""
     a: str | None
     b: str | None
     score_a: float | None
     score_b: float | None
 
     def lines(self, width: int = 90) -> list[str]:
-        """The example for a terminal."""
+        """Return the example as lines for a terminal."""
         lines = [f"  {self.dialogue_id}[{self.turn}]  after: {_excerpt(self.context, width)}"]
         for name, text, score in (("a", self.a, self.score_a), ("b", self.b, self.score_b)):
             if text is not None and score is not None:
@@ -74,7 +74,7 @@ class Example:
 
 
 def responses_of(records: Iterable[Record], source: str, speaker: str | None = None) -> Responses:
-    """The responses of a file, or of data by that name, that `exchanges_of` finds for a speaker."""
+    """Return the responses in the records of one source, optionally of one speaker only."""
     found = list(records)
     rejected = tuple(record for record in found if isinstance(record, Rejected))
     good = [record for record in found if not isinstance(record, Rejected)]
@@ -82,10 +82,10 @@ def responses_of(records: Iterable[Record], source: str, speaker: str | None = N
 
 
 def partners(a: Sequence[Response], b: Sequence[Response]) -> list[tuple[int, int]]:
-    """Places in both of the responses that answer the same thing, in the order of a.
+    """Return the indices (in a, in b) of responses that answer the same turn, in the order of a.
 
-    That is the same turn of the dialogue of the same name after the same words of the user;
-    where that finds few because the files name their dialogues otherwise, the same words alone.
+    These are the same turn of dialogues with the same id after the same user turns; if that finds
+    few, because the files name their dialogues differently, the user turns alone decide.
     """
     by_name = _matched([item.key for item in a], [item.key for item in b])
     if are_most(by_name, a, b):
@@ -96,14 +96,14 @@ def partners(a: Sequence[Response], b: Sequence[Response]) -> list[tuple[int, in
 def are_most(
     pairs: Sequence[tuple[int, int]], a: Sequence[Response], b: Sequence[Response]
 ) -> bool:
-    """Whether at least half of the responses of either file have a partner in the other."""
+    """Return whether at least half of either side's responses have a partner in the other."""
     return 2 * len(pairs) >= max(len(a), len(b))
 
 
 def differ_most(
     a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: int
 ) -> tuple[Example, ...]:
-    """The pairs whose scores differ most."""
+    """Return the pairs whose scores differ most."""
     gap = np.abs(x - y)
     order = [i for i in np.argsort(-gap, kind="stable").tolist() if gap[i] > 0][:EXAMPLES]
     return tuple(
@@ -114,7 +114,7 @@ def differ_most(
 def worst_of_each(
     a: Sequence[Response], b: Sequence[Response], x: FloatArray, y: FloatArray, sign: int
 ) -> tuple[Example, ...]:
-    """The worst responses of a, then those of b."""
+    """Return the worst responses of a, then those of b."""
 
     def worst(values: FloatArray) -> list[int]:
         order = np.argsort(sign * values, kind="stable").tolist()
@@ -152,7 +152,7 @@ def _excerpt(text: str, width: int) -> str:
 
 
 def _matched(a: Sequence[Key], b: Sequence[Key]) -> list[tuple[int, int]]:
-    """The second response to the same thing is the partner of the other file's second."""
+    """Match equal keys in order: the second response with a key has the other side's second."""
     places = {key: place for place, key in enumerate(_numbered(b)) if key[0] is not None}
     return [(i, places[key]) for i, key in enumerate(_numbered(a)) if key in places]
 
@@ -162,7 +162,7 @@ def _responses(records: Iterable[Dialogue | Exchange], speaker: str | None) -> I
     cluster: Hashable
     for number, record in enumerate(records):
         if isinstance(record, Dialogue):
-            # A record without an id is called after its file, which is not its partner's name.
+            # A record without an id is named after its file, and its partner after another one.
             name = record.id.removeprefix(f"{_prefix(record.source)}:")
             cluster = ("cluster", number) if record.id == UNNAMED else record.id
             keys = _what_users_said(record)
@@ -179,17 +179,17 @@ def _responses(records: Iterable[Dialogue | Exchange], speaker: str | None) -> I
 
 
 def _prefix(source: str | None) -> str:
-    """What `causerie.io` begins the name of a record without an id with."""
+    """Return the prefix by which `causerie.io` names records without an id."""
     return (
         "data" if source is None else "stdin" if source == "-" else Path(source).name.split(".")[0]
     )
 
 
 def _what_users_said(dialogue: Dialogue) -> list[bytes | None]:
-    """Per turn, a digest of the user's turns before it and their places; None if there are none.
+    """Return, per turn, a digest of the user's turns before it and their places, or None.
 
-    Two systems that answered the same user differ in their own turns, so those do not count.
-    Whose turns are the user's is as `Exchange.role_of` says.
+    Two systems that answer the same user differ in their own turns, so those do not count.
+    `Dialogue.role_of` decides which turns are the user's.
     """
     said = {turn.speaker: sha256() for turn in dialogue.turns}
     nothing = sha256().digest()

@@ -1,4 +1,4 @@
-"""A judge in a comparison: of two replies to the same, which is better?"""
+"""A judge in a comparison: which of two replies to the same turn is better?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from causerie.progress import Progress, Watch
 NAME = "preference"
 COLUMN = Column(NAME, "how likely a judge is to prefer the reply to the other's", range=(0.0, 1.0))
 _AT_ONCE = 64
-"""Pairs; between them there is progress to be seen."""
+"""Pairs per step, after each of which progress is reported."""
 _DIFFERENT = Score.unscored("the two reply to different conversations")
 
 
 def preferences(
     a: Sequence[Response], b: Sequence[Response], judge: Judge, engines: Engines, watch: Watch
 ) -> tuple[Score, ...]:
-    """For every reply of a, then of b, how likely the judge is to prefer it to its partner."""
+    """Return the judge's probability of preferring each reply (of a, then b) to its partner."""
     pairs = [(one.exchange, other.exchange) for one, other in zip(a, b, strict=True)]
     comparable = [i for i, (x, y) in enumerate(pairs) if _said(x) == _said(y) and _both(x, y)]
     chances: dict[int, tuple[Score, Score]] = {}
@@ -50,7 +50,7 @@ def preferences(
 
 
 def _without_asking(a: Exchange, b: Exchange) -> tuple[Score, Score]:
-    """An empty reply is the worst; what nobody can compare has no score."""
+    """Score pairs that need no judge: an empty reply loses, incomparable ones are unscored."""
     if _both(a, b):
         return _DIFFERENT, _DIFFERENT
     return (

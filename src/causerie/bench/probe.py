@@ -1,8 +1,8 @@
-"""Robustness probe: does a metric put the true answer above a corrupted one?
+"""Robustness probe: does a metric rank the true answer above a corrupted one?
 
-On each adversarial set, and on `random` answers that belong to another dialogue, the accuracy
-of every column: 1 where the true answer scores better, ½ where both score the same. A good
-metric is near 1 on attacks and near 0.5 on controls, whose changes are harmless.
+The accuracy of every column on each adversarial set, and on `random` answers from other
+dialogues: 1 where the true answer scores better, ½ where both tie. A good metric is near 1 on
+attacks and near 0.5 on controls, whose changes are harmless.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _UNSCORED = "no pair has a score on both sides"
 
 @dataclass(frozen=True)
 class AttackResult:
-    """One attack on one corpus, and how every column stands it."""
+    """One attack on one corpus, with the accuracy of every column."""
 
     name: str
     """`ATTACK`, or `CORPUS.ATTACK`."""
     control: bool
     items: int
     of_items: int
-    """How many there were to choose from."""
+    """Number of pairs in the whole set."""
     clusters: int
     sha256: str
-    """Of the file; empty for random answers."""
+    """Hash of the file; empty for random answers."""
     accuracy: Mapping[str, Estimate]
-    """By column: share of true answers above their corrupted twins, ties counting half."""
+    """Share of true answers above their corrupted twins by column, ties counting half."""
     unscored: Mapping[str, Mapping[str, int]]
-    """By column, why answers have no score, and how many each time."""
+    """Number of unscored answers by column and reason."""
 
     @property
     def corpus(self) -> str:
@@ -68,7 +68,7 @@ class ProbeColumn:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Attacks x columns."""
+    """Accuracies by attack and column."""
 
     signature: str
     columns: tuple[ProbeColumn, ...]
@@ -86,13 +86,12 @@ def run_probe(
     resamples: int = 1000,
     watch: Watch = ignore,
 ) -> ProbeResult:
-    """Probe metrics on the adversarial sets of a folder, at most `max_items` pairs of each
-    (whole contexts).
+    """Probe metrics on the adversarial sets of a folder, with at most `max_items` pairs of each.
 
-    `attacks` names sets (`ner`, `personachat.ner`; `random` and `personachat.random` are made
-    from the true answers of the corpus); without it, all the folder has. Sample and random
-    answers are drawn with the seed. Of the `optional` metrics, those that cannot be used are
-    left out.
+    Samples consist of whole contexts. `attacks` names sets (`ner`, `personachat.ner`; `random` and
+    `personachat.random` are made from the corpus's true answers); the default is all that the
+    folder has. Samples and random answers are drawn with the seed. `optional` metrics that cannot
+    be used are left out.
     """
     sets = _chosen(folder, attacks, seed)
     for attack in sets:
@@ -131,12 +130,12 @@ def run_probe(
 
 
 def _answers(items: Iterable[AttackItem]) -> list[Exchange]:
-    """Every true answer, and after it its corrupted twin."""
+    """Return every true answer, each followed by its corrupted twin."""
     return [answer for item in items for answer in (item.true, item.corrupted)]
 
 
 def _chosen(folder: str | Path, attacks: Sequence[str] | None, seed: int) -> list[AttackSet]:
-    """The sets that were asked for; each corpus ends with its random answers."""
+    """Return the requested sets; each corpus ends with its random answers."""
     present = _present(folder)
     wanted = list(dict.fromkeys(attacks)) if attacks is not None else None
     if wanted is None:
@@ -179,12 +178,12 @@ def _is_random(name: str) -> bool:
 
 
 def _random(name: str, sets: Iterable[AttackSet], seed: int) -> AttackSet:
-    """Every true answer of a corpus's sets, against an answer from another of its dialogues."""
+    """Pair every true answer of a corpus with an answer from another of its dialogues."""
     known: dict[tuple[str, ...], AttackItem] = {}
     for attack in sets:
         for item in attack.items:
             known.setdefault(tuple(turn.text for turn in item.true.dialogue.turns), item)
-    # Clusters are named after items, file by file: across files the context decides.
+    # Clusters are named after items within a file: across files the context decides.
     items = [replace(item, cluster="\n".join(turns[:-1])) for turns, item in known.items()]
     shuffled = [items[i] for i in np.random.default_rng(seed).permutation(len(items)).tolist()]
     drawn = []
@@ -195,8 +194,8 @@ def _random(name: str, sets: Iterable[AttackSet], seed: int) -> AttackSet:
             drawn.append(replace(item, corrupted=item.true.with_response(answer)))
     if not drawn:
         raise CauserieError(
-            f"{name} is made from the adversarial sets of its corpus, and the folder has none: "
-            "leave it out"
+            f"{name} needs the adversarial sets of its corpus, which the folder does not have: "
+            "omit it"
         )
     return AttackSet(name, tuple(drawn), False, (), "")
 
@@ -210,7 +209,7 @@ def _answer(item: AttackItem) -> str:
 
 
 def probe_tables(result: ProbeResult) -> list[Table]:
-    """Tables of columns by attacks, a corpus at a time; the controls in tables of their own."""
+    """Return tables of columns by attacks, one per corpus, attacks and controls apart."""
     tables = []
     for control, heading in ((False, "Attacks"), (True, "Controls")):
         chosen = [a for a in result.attacks if a.control == control]
@@ -222,7 +221,7 @@ def probe_tables(result: ProbeResult) -> list[Table]:
 
 
 def probe_markdown(result: ProbeResult) -> str:
-    """The tables with what they rest on."""
+    """Return the tables as Markdown, with an explanation and the signature."""
     lines = [
         "## True answers against corrupted ones",
         "",
@@ -254,7 +253,7 @@ def _table(
 
 
 def _corpus_title(attacks: Sequence[AttackResult]) -> str:
-    """The corpus as the catalogue's titles have it in brackets."""
+    """Return the name of the corpus, which is in brackets in the catalogue's titles."""
     for attack in attacks:
         _, bracket, title = entry_for(attack.name).title.rpartition(" (")
         if bracket:
@@ -263,7 +262,7 @@ def _corpus_title(attacks: Sequence[AttackResult]) -> str:
 
 
 def _without_number(result: ProbeResult) -> list[str]:
-    """Why cells are empty, once per column."""
+    """Return why cells are empty, once per column."""
     lines = []
     for column in result.columns:
         for attack in result.attacks:

@@ -1,11 +1,10 @@
 """Does a metric find the human response among random ones? A test that needs no judgements.
 
-Of dialogues between people, every metric scores the true response and 15 responses of other
+In dialogues between people, every metric scores the true response and 15 responses of other
 dialogues in its place. R@1 is the share of contexts whose true response scores best, MRR the
 mean of 1 / its rank; ties count against it. Attacks corrupt the true response (repeat it, echo the
-last turn, contradict ...): then the question is how often the true one scores above its corrupted
-twin. Where the untrained cosine is among the metrics, the others are compared with it on the same
-items.
+last turn, contradict ...) and measure how often it scores above its corrupted twin. If the
+untrained cosine is among the metrics, the others are compared with it on the same items.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from causerie.training.corpus import Corpus
 from causerie.training.negatives import CANDIDATES, corpus_items, corruptions
 
 BASELINE = "cosine"
-"""What costs no training; every other column is compared with it."""
+"""The untrained column that every other column is compared with."""
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """How often a column puts the true response above its corrupted twin."""
+    """How often a column scores the true response above its corrupted twin."""
 
     above: Estimate
     gain: Estimate | None
-    """Over the baseline, on the same pairs."""
+    """Gain over the baseline on the same pairs."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +49,22 @@ class RankedColumn:
     ranking: Ranking
     """R@1, MRR and the share above one random response."""
     gain: Estimate | None
-    """R@1 over the baseline's, on the same items."""
+    """R@1 minus the baseline's, on the same items."""
     true: tuple[float, ...]
-    """Scores of true responses, higher is better."""
+    """Scores of true responses; higher is better."""
     random: tuple[float, ...]
-    """Of one random response for each."""
+    """Scores of one random response for each of them."""
     attacks: Mapping[str, Attacked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RankingResult:
-    """Every column on the same items."""
+    """The rankings of all columns on the same items."""
 
     signature: str
     items: int
     of_items: int
-    """How many there were to choose from."""
+    """Number of exchanges in the whole corpus."""
     columns: tuple[RankedColumn, ...]
 
 
@@ -79,7 +78,7 @@ def run_ranking(
     resamples: int = 1000,
     watch: Watch = ignore,
 ) -> RankingResult:
-    """Rank the true responses of dialogues, and put them beside corrupted ones where asked to.
+    """Rank the true responses of dialogues and, with `attacks`, compare them with corrupted ones.
 
     Exchanges and random responses are drawn with the seed; intervals are clustered by dialogue.
     """
@@ -126,7 +125,7 @@ def run_ranking(
 def _attacked(
     values: Mapping[str, FloatArray], name: str, pairs: Sequence[tuple[int, int, int]]
 ) -> Attacked:
-    """Compare on the pairs that the column, and the baseline, can score on both sides."""
+    """Compare on the pairs that the column and the baseline have scored on both sides."""
     true, false, dialogues = np.array(pairs).T
     won = {n: wins(values[n][true], values[n][false]) for n in (name, BASELINE) if n in values}
     scored = ~np.isnan(np.array([*won.values()])).any(axis=0)
@@ -138,7 +137,7 @@ def _attacked(
 
 
 def _gain(hits: Mapping[str, FloatArray], name: str, clusters: Sequence[int]) -> Estimate | None:
-    """Return the share of hits above the baseline's, where there is one and this is another."""
+    """Return the share of hits minus the baseline's, or None without another baseline."""
     if name == BASELINE or BASELINE not in hits:
         return None
     own, baseline = (ClusteredRatio.of(hits[n], clusters) for n in (name, BASELINE))
@@ -146,8 +145,10 @@ def _gain(hits: Mapping[str, FloatArray], name: str, clusters: Sequence[int]) ->
 
 
 def variants(metrics: str) -> dict[str, str]:
-    """Metrics by the names they are shown with: `density:distance=classifier` goes by that name
-    beside `density`, and an artifact by that of its folder.
+    """Return metrics by display name.
+
+    `density:distance=classifier` keeps that name beside `density`, and an artifact is named after
+    its folder.
     """
     named: dict[str, str] = {}
     for text in filter(None, map(str.strip, metrics.split(","))):
@@ -186,7 +187,7 @@ def ranking_tables(result: RankingResult) -> list[Table]:
 
 
 def ranking_markdown(result: RankingResult) -> str:
-    """Return the tables with what they rest on."""
+    """Return the tables as Markdown, with the number of exchanges and the signature."""
     lines = [f"{result.items:,} of {result.of_items:,} exchanges between people, 95% intervals."]
     for table in ranking_tables(result):
         lines += ["", f"## {table.title}", "", markdown_table(table)]
@@ -197,7 +198,7 @@ WIDTH, HEIGHT, MARGIN, BINS = 640, 150, 20, 60
 
 
 def ranking_picture(result: RankingResult) -> str:
-    """Return the distributions of true and of random responses, as SVG, for every column."""
+    """Return the score distributions of true and random responses as SVG, for every column."""
     shown = [column for column in result.columns if column.true]
     parts = [
         f'<g transform="translate(0 {HEIGHT * number})">{_histograms(column)}</g>'

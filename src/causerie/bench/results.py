@@ -1,7 +1,6 @@
-"""Everything a benchmark run found, as plain data that goes to JSON and back.
+"""The results of a benchmark run, as plain data that is written to JSON and read back.
 
-Numbers that could not be given are `Estimate`s without a value whose `reason` says why; no
-NaN is ever in here.
+A missing number is an `Estimate` without a value whose `reason` says why; there is never a NaN.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ STATISTICS: Mapping[str, str] = {
     "partial": "Spearman's rho given the response's length",
     "without-humans": "Spearman's rho without human-written responses",
 }
-"""The statistics of responses and dialogues, by the key they have in `MetricRow.statistics`."""
+"""Statistics of responses and dialogues, by their key in `MetricRow.statistics`."""
 
 PAIR_STATISTICS: Mapping[str, str] = {
     "voting.spearman": "Spearman's rho with the share of votes a response got (Voting)",
@@ -41,7 +40,7 @@ PAIR_STATISTICS: Mapping[str, str] = {
     "partial": "Spearman's rho (Voting) given the response's length",
     "without-humans": "Spearman's rho (Voting) among pairs without human-written responses",
 }
-"""Likewise of sets of pairs."""
+"""Statistics of sets of pairs, by key."""
 
 
 ROW_TYPES: Mapping[str, type] = {
@@ -62,12 +61,12 @@ ROW_TYPES: Mapping[str, type] = {
     "seconds_per_1000": float,
     "truncated": float,
 }
-"""The columns of `rows_of`."""
+"""Columns and types of `rows_of`."""
 
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What a metric says about itself."""
+    """A metric's description of itself."""
 
     name: str
     """The alias that names its columns."""
@@ -85,38 +84,38 @@ class MetricRow:
     metric: str
     sentinel: bool
     higher_is_better: bool
-    """If not, its scores were negated first: every statistic reads alike, larger is better."""
+    """If False, scores were negated first, so that larger statistics are better for every row."""
     statistics: Mapping[str, Estimate]
-    """By the keys of `SetResult.statistics`, with 95% intervals where they can be given."""
+    """Estimates by the keys of `SetResult.statistics`, with 95% intervals where possible."""
     dimensions: Mapping[str, Mapping[str, Estimate]]
     """The main statistics for every dimension of the set, without intervals."""
     cluster: int | None
-    """Rank: no metric of a rank is significantly better than one below it; None: no number."""
+    """Rank: no metric is significantly better than another of its rank; None without a number."""
     seconds_per_1000: float | None
     """Seconds per 1,000 turns on the machine that computed the scores."""
     truncated: float | None
     """Share of the inputs cut to the network's window; None if it uses no network."""
     scored: int
     unscored: Mapping[str, int]
-    """Why items have no score, and how many each time."""
+    """Number of unscored items by reason."""
 
 
 @dataclass(frozen=True)
 class Significance:
-    """All pairs of columns; matrices in the order of `columns`, None where there is no test."""
+    """Tests of all pairs of columns, as matrices in the order of `columns`; None means no test."""
 
     statistic: str
     columns: tuple[str, ...]
     p: tuple[tuple[float | None, ...], ...]
-    """Of the paired permutation test, after Holm's correction over all pairs."""
+    """p of the paired permutation test, Holm-corrected over all pairs."""
     wins: tuple[tuple[bool, ...], ...]
-    """Whether the row's column is significantly better (p <= 0.05) than the column's."""
+    """Whether the row's metric is significantly better (p <= 0.05) than the column's."""
 
 
 @dataclass(frozen=True)
 class Histogram:
     edges: tuple[float, ...]
-    """One more than counts; empty if there is nothing to count."""
+    """Bin edges, one more than counts; empty if nothing was counted."""
     counts: tuple[int, ...]
 
 
@@ -128,9 +127,9 @@ class Sample:
     systems: tuple[str, ...]
     human_written: tuple[bool, ...]
     judgement: tuple[float, ...]
-    """Mean rating; of pairs, the share of votes the response got."""
+    """Mean rating; for pairs, the response's share of votes."""
     scores: Mapping[str, tuple[float | None, ...]]
-    """By column."""
+    """Scores by column, None where unscored."""
 
 
 @dataclass(frozen=True)
@@ -138,73 +137,73 @@ class Reliability:
     """Whether the judgements of a set are more than chance."""
 
     consistency: Estimate
-    """Alpha of an item's mean judgement over its annotators (of pairs: over the comparisons of a
-    response), 0 being chance: Cronbach's, or ICC(1, k)."""
+    """Reliability of an item's mean judgement over annotators (for pairs, over the comparisons of a
+    response): Cronbach's alpha, or ICC(1, k), where 0 is chance."""
     cyclic: Estimate
-    """Of pairs, the share of triples of responses that are preferred in a circle; chance: 1/4."""
+    """Share of cyclic triples of responses, for sets of pairs; chance is 1/4."""
     failures: tuple[str, ...]
-    """Why the set fails; empty if it passes, or if nothing can be told."""
+    """Why the set fails; empty if it passes or cannot be tested."""
 
 
 @dataclass(frozen=True)
 class SetResult:
-    """One dimension of one judged set: what people said, and how every metric agrees with it."""
+    """One dimension of one judged set: the judgements, and how every metric agrees with them."""
 
     name: str
     title: str
     level: Literal["turn", "dialogue", "pair"]
     dimension: str
     items: int
-    """Responses or dialogues that were analysed; `pairs` of them are compared in a pair set."""
+    """Number of analysed responses or dialogues; for a set of pairs, of compared responses."""
     pairs: int
     of_items: int
-    """How many items (of a pair set: pairs) the whole set has."""
+    """Number of items (for a set of pairs, of pairs) in the whole set."""
     clusters: int
-    """Dialogues or contexts: what is independent."""
+    """Number of independent dialogues or contexts."""
     systems: int
     annotators: str
-    """How many people judged an item, such as "3" or "8 to 11"."""
+    """Number of annotators per item, such as "3" or "8 to 11"."""
     human_written: int
     licence: str
     paper: str
     url: str
     sha256: str
     notes: tuple[str, ...]
-    """What a reader has to know to read the numbers right."""
+    """What a reader needs to know to interpret the numbers."""
     problems: tuple[str, ...]
-    """What of the file could not be used."""
+    """Records and fields of the file that could not be used."""
     statistics: tuple[str, ...]
-    """Keys of the rows' statistics, in order of display; the first is the main one."""
+    """Keys of the rows' statistics, in display order; the first is the main one."""
     ceiling: Mapping[str, Estimate]
-    """How well one person does in the metrics' place, for the statistics that allow it."""
+    """What one person achieves in a metric's place, for the statistics that allow it."""
     alpha: Estimate
-    """Agreement of the annotators: Krippendorff's alpha (interval; of pairs nominal)."""
+    """Agreement of the annotators: Krippendorff's alpha, interval or (for pairs) nominal."""
     kappa: Estimate
-    """The same as Fleiss' kappa, for which ratings are categories without an order."""
+    """Agreement as Fleiss' kappa, which treats ratings as unordered categories."""
     reliability: Reliability
-    """If it fails, no number of this set means anything: it has no ranks and is in no summary."""
+    """If it fails, the set's numbers mean nothing: it has no ranks and is left out of summaries."""
     rows: tuple[MetricRow, ...]
-    """By rank and main statistic, the best first; sentinels among them."""
+    """Rows by rank and main statistic, best first, sentinels among them."""
     significance: Significance
     sample: Sample
     judgement_histogram: Histogram
     histograms: Mapping[str, Histogram]
-    """Of the scores, by column."""
+    """Histograms of the scores, by column."""
     limit: Mapping[str, Estimate] = field(default_factory=dict)
-    """About the most any metric can reach, because the mean of a few annotators is noisy: the
-    square root of its split-half reliability, by statistic."""
+    """About the highest value any metric can reach, by statistic: the square root of the split-half
+    reliability of the mean judgement."""
     floor: Mapping[str, Estimate] = field(default_factory=dict)
-    """What a metric that knows nothing gets, for statistics where that is not plain: Cont2Cat
-    of pairs, in which the annotators' own agreement lifts every metric."""
+    """What an uninformative metric gets, for statistics where that is not obvious: Cont2Cat of
+    pairs, where the annotators' own agreement raises every metric."""
 
     @property
     def main(self) -> str:
-        """The statistic that rows are ranked by."""
+        """The statistic by which rows are ranked."""
         return self.statistics[0]
 
     @property
     def fails(self) -> bool:
-        """Whether the judgements are not known to be better than chance."""
+        """Whether the judgements fail the reliability gate."""
         return bool(self.reliability.failures)
 
     def row(self, column: str) -> MetricRow | None:
@@ -213,43 +212,44 @@ class SetResult:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run can be told."""
+    """The options of a run."""
 
     max_items: int = 1000
-    """At most this many items of a set (of a pair set: pairs), whole dialogues or contexts."""
+    """Most items (or pairs) of a set; samples consist of whole dialogues or contexts."""
     resamples: int = 1000
-    """For intervals."""
+    """Number of resamples for intervals."""
     permutations: int = 10_000
-    """For significance, at least: many metrics take more."""
+    """Fewest permutations for significance; many metrics need more."""
     seed: int = 0
     dimension: str | None = None
-    """What people judged, in any case of letters; None: the main dimension of each set."""
+    """Judged dimension, in any case; None for the main dimension of each set."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """Sets x metrics."""
+    """The results of a run: sets x metrics."""
 
     signature: str
-    """Version, metrics with their weights, data and seed: what makes the run repeatable."""
+    """Version, metrics with their weights, data and seed: everything needed to repeat the run."""
     version: str
     created: str
-    """ISO 8601, UTC."""
+    """Time in ISO 8601, UTC."""
     machine: str
     options: RunOptions
     metrics: tuple[MetricFacts, ...]
     sets: tuple[SetResult, ...]
 
     def columns(self) -> tuple[str, ...]:
-        """Every column of the run: metrics first, sentinels last, otherwise as registered."""
+        """Return all columns of the run: metrics first, sentinels last, otherwise as registered."""
         order = {facts.name: (facts.sentinel, i) for i, facts in enumerate(self.metrics)}
         found = {row.column: row.metric for result in self.sets for row in result.rows}
         return tuple(sorted(found, key=lambda c: (*order[found[c]], c)))
 
 
 def rows_of(result: RunResult) -> Iterator[dict[str, object]]:
-    """One row per set, dimension, column and statistic; what people reach is a column `human`,
-    what a metric that knows nothing gets a column `constant`.
+    """Yield one row per set, dimension, column and statistic.
+
+    Human values have the column `human`, those of an uninformative metric the column `constant`.
     """
     for judged in result.sets:
         for name, estimate in judged.ceiling.items():
@@ -303,18 +303,18 @@ def to_json(result: RunResult) -> str:
 
 
 def from_json(text: str) -> RunResult:
-    """The run that `to_json` wrote."""
+    """Return the run that `to_json` wrote."""
     try:
         return cast(RunResult, _decoded(RunResult, json.loads(text)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CauserieError(
             f"these are not the results of a benchmark run ({error}): "
-            "give the results.json that `causerie bench run` wrote"
+            "use the results.json that `causerie bench run` wrote"
         ) from error
 
 
 def _decoded(kind: Any, data: Any) -> Any:
-    """JSON as an instance of a type made of the kinds that occur above."""
+    """Return JSON as an instance of one of the types above."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return None if data is None else _decoded(arguments[0], data)

@@ -1,4 +1,4 @@
-"""A benchmark run: judged sets x metrics, planned beforehand, resumable, written at the end."""
+"""A benchmark run: judged sets x metrics, planned in advance, resumable, written at the end."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from causerie.scoring.scorer import Batch, Scorer
 from causerie.scoring.store import Item, ScoreStore
 
 SENTINELS = ("length", "turns", "overlap")
-"""In every run: a metric that does not beat them has learned nothing about conversation."""
+"""Metrics of every run: one that does not beat them has learned nothing about conversation."""
 
 _TRIED = 8
 _STATISTICS_SECONDS = 0.6
-"""Of one column on 1,000 items with 1,000 resamples, about."""
+"""Approximate seconds for one column on 1,000 items with 1,000 resamples."""
 
 
 def run_bench(
@@ -49,8 +49,8 @@ def run_bench(
 ) -> RunResult:
     """Compare metrics with human judgement on the judged sets of a folder.
 
-    `sets` and `metrics` are lists of names; see `choose_sets` and `choose_metrics`. What is left
-    out, and how long the run should take, is told to `watch` in notes.
+    `sets` and `metrics` are lists of names; see `choose_sets` and `choose_metrics`. Notes to
+    `watch` say what is left out and how long the run should take.
     """
     options = options or RunOptions()
     read, absent = choose_sets(sets, Path(folder))
@@ -66,11 +66,11 @@ def run_bench(
 
 @dataclass(frozen=True)
 class Part:
-    """One set as it is used in a run."""
+    """One set as used in a run."""
 
     judged: JudgedSet
     whole: JudgedSet
-    """What it is a sample of."""
+    """The set that `judged` was sampled from."""
     units: Units
 
     @property
@@ -80,7 +80,7 @@ class Part:
 
 @dataclass(frozen=True)
 class BenchRun:
-    """What a run will do."""
+    """The plan of a run: samples, metrics and options."""
 
     parts: tuple[Part, ...]
     plan: Plan
@@ -97,7 +97,7 @@ class BenchRun:
         options: RunOptions,
         optional: Collection[str] = (),
     ) -> BenchRun:
-        """Draw the samples."""
+        """Return a run with samples drawn from the sets."""
         parts = []
         for judged in sets:
             drawn = sampled(judged, options.max_items, options.seed)
@@ -107,20 +107,20 @@ class BenchRun:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The metrics of a run."""
+    """The metrics chosen for a run."""
 
     plan: Plan
     optional: frozenset[str]
-    """Those that nobody named: they may be left out."""
+    """Metrics chosen by "all", which may be left out."""
     left_out: tuple[str, ...]
-    """What is left out already, and why."""
+    """Metrics already left out, each with the reason."""
 
 
 def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
-    """Read the sets of a list such as "fed_turn,fed_dialog"; "default" and "all" may be in it.
+    """Read the sets in a list such as "fed_turn,fed_dialog", which may include "default" and "all".
 
-    Sets that were named must be there and readable; of "default" and "all" those that are,
-    and the second result says what is left out and why.
+    Named sets must exist and be readable; of "default" and "all" unavailable sets are left out,
+    and the second result gives the reasons.
     """
     groups = {
         "default": default_sets(),
@@ -149,7 +149,7 @@ def choose_sets(names: str, folder: Path) -> tuple[list[JudgedSet], list[str]]:
 def sets_with_dimension(
     dimension: str | None, sets: Sequence[JudgedSet]
 ) -> tuple[list[JudgedSet], list[str]]:
-    """The sets in which people judged the dimension, and why the others are left out."""
+    """Return the sets in which the dimension was judged, and why the others are left out."""
     if dimension is None:
         return list(sets), []
     found = [judged for judged in sets if _named(judged, dimension)]
@@ -165,10 +165,10 @@ def choose_metrics(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Settings | None = None,
 ) -> Chosen:
-    """The metrics of a list such as "cosine,b2=bleu:order=2", or "all"; sentinels are always added.
+    """Return the metrics in a list such as "cosine,b2=bleu:order=2", or "all", plus the sentinels.
 
-    Metrics that were named must be usable; of "all" those that are. `options` are by alias. No
-    weights are loaded: what lacks them shows when it is to score.
+    Named metrics must be usable; of "all" unusable ones are left out. `options` are by alias. No
+    weights are loaded: missing weights are noticed when the metric is to score.
     """
     options, settings = options or {}, settings or Settings()
     engines, left_out, wanted = Engines(settings), [], list[str]()
@@ -188,7 +188,7 @@ def choose_metrics(
     added = Plan.of(SENTINELS, options={a: o for a, o in options.items() if a in SENTINELS})
     metrics = {a: m for a, m in found.metrics.items() if a not in SENTINELS}
     plan = Plan({**metrics, **added.metrics}, settings, speaker="all")
-    if "all" not in words:  # of all metrics, those that cannot use a network are left out
+    if "all" not in words:  # "all" leaves out the metrics that cannot use a network
         plan.check_settings()
     return Chosen(
         plan,
@@ -198,8 +198,10 @@ def choose_metrics(
 
 
 def plan_for(plan: Plan, level: Level) -> Plan:
-    """The plan at a level: judged responses are scored whoever gave them, of dialogues the
-    system's turns where it is known who that is, because the system is what people judged.
+    """Return the plan for a level.
+
+    Judged responses are scored whoever gave them; in dialogues, the turns of the system (if known),
+    because people judged the system.
     """
     return replace(plan, level=level, speaker="all" if level == "turn" else None)
 
@@ -207,7 +209,7 @@ def plan_for(plan: Plan, level: Level) -> Plan:
 def execute(
     run: BenchRun, store: ScoreStore | None = None, *, refresh: bool = False, watch: Watch = ignore
 ) -> RunResult:
-    """Score what the store lacks, then compare everything with people."""
+    """Score what the store lacks, then compare all scores with human judgement."""
     engines, left_out = Engines(run.plan.settings), set[str]()
     scorers = {
         level: Scorer(plan_for(run.plan, level), store, engines=engines, refresh=refresh)
@@ -257,7 +259,7 @@ def execute(
 
 
 def scored_columns(batch: Batch) -> list[ScoredColumn]:
-    """What the analysis of a set takes, from the scores of its units."""
+    """Return scored columns, the input of the analysis of a set, from the scores of its units."""
     turns = sum(max(1, len(i.turns) - 1) if isinstance(i, Dialogue) else 1 for i in batch.items)
     columns = []
     for alias in batch.plan.metrics:
@@ -270,7 +272,7 @@ def scored_columns(batch: Batch) -> list[ScoredColumn]:
 
 
 def facts_of(plan: Plan) -> tuple[MetricFacts, ...]:
-    """What the metrics of a plan say about themselves."""
+    """Return the descriptions of the metrics of a plan."""
     return tuple(
         MetricFacts(
             alias,
@@ -286,10 +288,10 @@ def facts_of(plan: Plan) -> tuple[MetricFacts, ...]:
 def unusable(
     scorer: Scorer, items: Sequence[Item], optional: Collection[str], watch: Watch
 ) -> set[str]:
-    """The optional metrics that cannot score these items; `watch` is told why.
+    """Return the optional metrics that cannot score these items; tell `watch` why.
 
-    A metric whose scores are not all kept scores a few items first: that shows whether it can,
-    and how long it takes where it never ran.
+    A metric whose scores are not all stored scores a few items first, which shows whether it works
+    and, if it has never run, how long it takes.
     """
     left_out = set()
     for alias in scorer.plan.metrics:
@@ -304,14 +306,14 @@ def unusable(
 
 
 def without(scorer: Scorer, aliases: Collection[str]) -> Scorer:
-    """The scorer with the others of its metrics; the networks are shared."""
+    """Return a scorer without these metrics, sharing the networks."""
     metrics = {a: m for a, m in scorer.plan.metrics.items() if a not in aliases}
     plan = replace(scorer.plan, metrics=metrics)
     return Scorer(plan, scorer.store, engines=scorer.engines, refresh=scorer.refresh)
 
 
 def unseen(scorer: Scorer, judged_set: str) -> Scorer:
-    """The scorer with metrics that have learned nothing from a judged set or its siblings."""
+    """Return a scorer whose metrics have learned nothing from a judged set or its family."""
     names = {judged_set, entry_for(judged_set).family or judged_set}
     metrics = {alias: metric.unseen(names) for alias, metric in scorer.plan.metrics.items()}
     if metrics == scorer.plan.metrics:
@@ -339,14 +341,14 @@ def _statistics_seconds(plan: Plan, part: Part, options: RunOptions) -> float:
 
 
 def _in_seconds(watch: Watch, before: float, seconds: float, total: float) -> Watch:
-    """Records done of one step as seconds done of the whole."""
+    """Convert the records done in one step to seconds done of the whole run."""
     return lambda step: watch(
         Progress(step.task, before + seconds * (step.done / (step.total or 1)), total, "seconds")
     )
 
 
 def _signature(run: BenchRun, plan: Plan) -> str:
-    """Version | metrics with their weights | data | what drew random numbers."""
+    """Return version | metrics with their weights | data | everything that affects randomness."""
     options = run.options
     return " | ".join(
         [
@@ -367,7 +369,7 @@ def _duration(seconds: float) -> str:
 
 
 def _named(judged: JudgedSet, dimension: str | None) -> str | None:
-    """The dimension as the set writes it."""
+    """Return the dimension as spelled in the set."""
     wanted = (dimension or "").casefold()
     return next((d for d in judged.dimensions if d.casefold() == wanted), None)
 

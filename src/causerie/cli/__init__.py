@@ -1,4 +1,4 @@
-"""The command line: thin, every command hands over to the room that does the work."""
+"""The command line: every command reads its options and passes them to the library."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ _show_as_python_does = warnings.showwarning
 
 def main() -> None:
     """Run the command line; `causerie.cli.ending` says which exit statuses there are."""
-    # Threads that wait for each other by spinning collapse where other programs want the cores,
-    # too; torch reads this when it is imported. It changes no number.
+    # Threads that wait by spinning are very slow if other programs need the cores,
+    # too; torch reads this when it is imported. Results do not change.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.showwarning = _show_warning
     sys.exit(ending.run(app))

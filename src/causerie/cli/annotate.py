@@ -1,4 +1,4 @@
-"""`causerie annotate`: people mark causes and judge responses, in the browser."""
+"""`causerie annotate`: projects in which people mark causes and judge responses in the browser."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Location = Annotated[
 ]
 Name = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--project", help="Which project, where a database has several."),
+    typer.Option("--project", help="Name of the project, if a database has several."),
 ]
-Address = Annotated[str, typer.Option(help="Where the server will be, for the links.")]
+Address = Annotated[str, typer.Option(help="Address of the server, for the links.")]
 _HERE = "http://127.0.0.1:8765"
 
 
@@ -54,40 +54,42 @@ def init(
         str,
         typer.Option(help="Dimensions of a judgement, or labels, separated by commas."),
     ] = "",
-    scale: Annotated[int, typer.Option(help="Of a judgement: numbers from 1 to this.")] = 5,
+    scale: Annotated[int, typer.Option(help="Judgements are numbers from 1 to this.")] = 5,
     speaker: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Only responses by this speaker or role."),
     ] = None,
     sample: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="Only so many conversations, drawn at random."),
+        typer.Option(min=1, help="Number of conversations, drawn at random [all]."),
     ] = None,
     annotators: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="On an item of the overlap [default: 2; of judgements 3]."),
+        typer.Option(
+            min=1, help="Annotators per item of the overlap [default: 2; for judgements 3]."
+        ),
     ] = None,
     overlap: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
             min=0,
             max=1,
-            help="Share of the items that several work on [default: 0.25; of judgements 1].",
+            help="Share of items with several annotators [default: 0.25; for judgements 1].",
         ),
     ] = None,
     gold: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Annotated items with which everybody practises first."),
+        typer.Option(help="Annotated items on which everybody practises first."),
     ] = None,
     guideline: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="A text for the annotators [default: ours, with examples]."),
+        typer.Option(help="Text for the annotators [default: the shipped one, with examples]."),
     ] = None,
     project: Name = None,
     address: Address = _HERE,
     seed: options.Seed = 0,
 ) -> None:
-    """Make a project, and a secret link for everybody.
+    """Create a project, and a secret link for everybody.
 
     Example: `causerie annotate init study.db dialogues.jsonl --people ann,ben,cleo --sample 95`
     """
@@ -112,7 +114,7 @@ def init(
         made = found(store, name, settings, items, people.split(","), practice)
     say(f"project {name}: {made.items:,} items, {made.practice:,} to practise, "
         f"{made.assigned:,} assignments")  # fmt: skip
-    say("these links are shown only now; whoever has one is that person:")
+    say("these links are shown only once; whoever has a link can act as that person:")
     _show_links(made.tokens, address)
     watch.end()
 
@@ -120,26 +122,26 @@ def init(
 @annotate_app.command()
 def serve(
     location: Location,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is a free one.")] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8765,
     token_file: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="File with a token of the owner's [default: a new one every time]."),
+        typer.Option(help="File with the owner's token [default: a new one every time]."),
     ] = None,
     allow_host: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="NAME", help="A name under which the server is called, too."),
+        typer.Option(metavar="NAME", help="Additional host name of the server."),
     ] = None,
     project: Name = None,
     training: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Folder of a training, whose learning curve the lead is shown."),
+        typer.Option(help="Folder of a training whose learning curve the lead's page shows."),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the lead's page.")] = False,
 ) -> None:
     """Open the project in the browser.
 
-    Nobody comes in without a link, on this machine either.
+    Everybody needs a link, even on this machine.
     """
     check_installed()
     from causerie.cli.console import say
@@ -168,7 +170,7 @@ def serve(
 
 @annotate_app.command()
 def status(location: Location, project: Name = None) -> None:
-    """How far everybody is, and how good."""
+    """Show everybody's progress and quality."""
     check_installed()
     from causerie.annotation.report import status_line, status_table
     from causerie.cli.console import show
@@ -185,10 +187,10 @@ def agreement(
     project: Name = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
+        typer.Option("--out", "-o", help="Also write the result: .md, .tex, .csv or .json."),
     ] = None,
 ) -> None:
-    """How far annotators agree in the first round: kappa, alpha, F1 of clauses."""
+    """Show agreement in the first round: kappa, alpha, clause-level F1."""
     check_installed()
     from causerie.annotation.agreement import agreement
     from causerie.annotation.report import agreement_tables
@@ -217,11 +219,11 @@ def export(
         ),
     ] = "jsonl",
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file; - is standard output.")
+        Path, typer.Option("--out", "-o", help="File to write; - for standard output.")
     ] = Path("-"),
     project: Name = None,
 ) -> None:
-    """Write all work to a file, as it is at one moment; people may go on working.
+    """Write all work to a file, as a snapshot; people can continue working.
 
     Example: `causerie annotate export study.db --out causes.jsonl`, then
     `causerie train causalscore --annotations causes.jsonl`.
@@ -236,7 +238,7 @@ def export(
     check_format(now.task, format_)
     if format_ == "brat":
         if str(out) == "-":
-            raise CauserieError("brat is two files for every item: name a folder with --out")
+            raise CauserieError("brat has two files per item: name a folder with --out")
         say(f"{out}: {export_brat(now, out):,} items")
         return
     if str(out) == "-":
@@ -261,9 +263,9 @@ def import_(
     ],
     project: Name = None,
 ) -> None:
-    """Add annotated items, with what annotators did to them; what is there stays.
+    """Add annotated items with their annotations; existing items are kept.
 
-    Exit status 1 says that something could not be placed or read, and is told.
+    Exit status 1 means that something could not be placed or read; it is listed.
     """
     check_installed()
     from causerie.annotation.assignment import first_round
@@ -300,7 +302,7 @@ def invite(
     project: Name = None,
     address: Address = _HERE,
 ) -> None:
-    """Add annotators, or give some a new link; the old one ends."""
+    """Add annotators, or replace the links of existing ones."""
     check_installed()
     from causerie.annotation.assignment import first_round
     from causerie.annotation.founding import LEAD
@@ -321,7 +323,7 @@ def revoke(
     people: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)],
     project: Name = None,
 ) -> None:
-    """End links at once; what their holders did stays, what was open goes to others."""
+    """Revoke links at once; finished work is kept, open work goes to others."""
     check_installed()
     from causerie.annotation.assignment import first_round
 
@@ -336,11 +338,14 @@ def revoke(
 def review(
     location: Location,
     reviewers: Annotated[
-        str, typer.Option(help="Who reviews, separated by commas [default: the better half].")
+        str,
+        typer.Option(
+            help="Names of the reviewers, separated by commas [default: the better half]."
+        ),
     ] = "",
     project: Name = None,
 ) -> None:
-    """Begin the second round, or go on with it: nobody reviews their own work."""
+    """Start or continue the second round, in which nobody reviews their own work."""
     check_installed()
     from causerie.annotation.assignment import reviewers_of, second_round
     from causerie.cli.console import say
@@ -365,7 +370,7 @@ def select(
     *,
     settings: Any,
 ) -> None:
-    """Active selection: what a causalscore is least sure about comes first from now on."""
+    """Active selection: items about which causalscore is least certain come first from now on."""
     check_installed()
     from causerie.annotation.selection import priorities
     from causerie.cli.console import Display, say
@@ -375,12 +380,12 @@ def select(
 
     (chosen,) = Plan.of({"causalscore": metric}).metrics.values()
     if not isinstance(chosen, CausalScore):
-        raise CauserieError(f"{metric} does not say what causes a response: causalscore does")
+        raise CauserieError(f"{metric} does not find causes: give causalscore or an artifact of it")
     with _opened(location) as store, Display():
         number = store.project(project)
         found = priorities(store.snapshot(number), chosen, Engines(settings))
         store.prioritise(number, found)
-    say(f"{len(found):,} items that nobody has begun are in a new order")
+    say(f"{len(found):,} items that nobody has started are in a new order")
 
 
 @contextmanager
@@ -395,7 +400,7 @@ def _opened(location: str, *, create: bool = False) -> Iterator[Store]:
 
 
 def _show_links(tokens: dict[str, str], address: str) -> None:
-    """Secrets go to standard output, so that they can be kept, and are not masked."""
+    """Write secret links to standard output, so that they can be saved, without masking."""
     from causerie.progress import printable
 
     for name, token in tokens.items():

@@ -1,4 +1,4 @@
-"""`--metrics`, `--set` and `--without`: metrics, values of their options, fields of records."""
+"""Parsing `--metrics`, `--set`, `--without` and `--variant`, shared by several commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chosen_plan(
     level: str = "turn",
     speaker: str | None = None,
 ) -> Plan:
-    """The plan that a command line asks for; an option that has no effect is refused."""
+    """Return the plan for a command line; refuse options without effect."""
     from causerie.scoring.plan import DEFAULT_METRICS, Plan
 
     named = DEFAULT_METRICS if metrics is None else metrics
@@ -40,7 +40,7 @@ def chosen_plan(
 
 
 def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
-    """`bleu.order=2` gives `{"bleu": {"order": 2}}`; a value is JSON where it can be, else text."""
+    """Parse `bleu.order=2` to `{"bleu": {"order": 2}}`; values are JSON if possible, else text."""
     options: dict[str, dict[str, Any]] = {}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
@@ -54,7 +54,7 @@ def metric_options(assignments: list[str]) -> dict[str, dict[str, Any]]:
 def with_hypotheses(
     options: dict[str, dict[str, Any]], metrics: str, file: Path | None
 ) -> dict[str, dict[str, Any]]:
-    """The options, and the file for every chosen metric that takes hypotheses."""
+    """Add a file of hypotheses to the options of every chosen metric that takes one."""
     if file is None:
         return options
     from causerie.scoring.plan import metrics_by_alias
@@ -62,14 +62,16 @@ def with_hypotheses(
     chosen = metrics_by_alias(metrics, {})
     takers = [a for a, m in chosen.items() if "hypotheses" in {one.name for one in fields(m)}]
     if not takers:
-        raise CauserieError(f"none of {metrics} takes --hypotheses: fed, cpmi and cpmi-sym do")
+        raise CauserieError(
+            f"none of {metrics} takes --hypotheses: add fed, cpmi or cpmi-sym, or omit it"
+        )
     return options | {a: {"hypotheses": str(file), **options.get(a, {})} for a in takers}
 
 
 def with_judge(
     options: dict[str, dict[str, Any]], metrics: str, given: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The options, and those of the --judge flags for every judge among the metrics."""
+    """Add the values of the --judge options to the options of every judge among the metrics."""
     if not given:
         return options
     from causerie.scoring.plan import aliases_of
@@ -86,9 +88,9 @@ def with_judge(
 def judge_of_pairs(
     metrics: str | None, assignments: list[str], given: Mapping[str, Any]
 ) -> tuple[Judge, list[str], Mapping[str, Any]]:
-    """The judge that compares replies, and what remains of its options for the metrics.
+    """Return the judge that compares replies, and its options that remain for the metrics.
 
-    They have all of it if a judge is among them, and nothing otherwise.
+    All of them remain if a judge is among the metrics, and none otherwise.
     """
     from causerie.metrics.judge import Judge
     from causerie.options import make
@@ -102,7 +104,7 @@ def judge_of_pairs(
 
 
 def fields_of(assignments: list[str]) -> dict[str, frozenset[str]]:
-    """`--without quality_control=fail` as values by field; a field may have several."""
+    """Parse `--without quality_control=fail` to values by field; a field may have several."""
     found: dict[str, frozenset[str]] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -113,7 +115,7 @@ def fields_of(assignments: list[str]) -> dict[str, frozenset[str]]:
 
 
 def artifacts_of(assignments: list[str]) -> dict[str, str]:
-    """`["without graph=FOLDER"]`: names, which may have spaces, with artifacts."""
+    """Parse `["without graph=FOLDER"]` to artifacts by name; names may have spaces."""
     found = {}
     for assignment in assignments:
         name, equals, artifact = map(str.strip, assignment.partition("="))

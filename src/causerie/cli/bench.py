@@ -1,4 +1,4 @@
-"""`causerie bench`: how far metrics agree with people."""
+"""`causerie bench`: how well metrics agree with people."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from causerie.bench.results import RunResult
 
 bench_app = typer.Typer(
-    help="Which metric agrees with people, where, and is the difference real.",
+    help="Measure how well metrics agree with people, and whether differences are significant.",
     no_args_is_help=True,
 )
 
 Data = Annotated[
-    Path, typer.Option("--data", help="The folder with the judged sets.", show_default=False)
+    Path, typer.Option("--data", help="Folder of the judged sets.", show_default=False)
 ]
 Metrics = Annotated[
     str,
@@ -33,19 +33,19 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
-        help="Names, separated by commas, or all.",
+        help="Names of metrics, separated by commas, or all.",
     ),
 ]
 OutFile = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
+    typer.Option("--out", "-o", help="Also write the result: .md, .tex, .csv or .json."),
 ]
 _SHOWN = 4
 
 
 @bench_app.command()
 def sets() -> None:
-    """List the judged sets: level, size, paper, licence, where the official file is published.
+    """List the judged sets: level, size, paper, licence, and where to find the official file.
 
     Sets marked with * are the default of `causerie bench run`.
     """
@@ -64,16 +64,16 @@ def sets() -> None:
 
 @bench_app.command()
 def convert(
-    name: Annotated[str, typer.Argument(help="As in `causerie bench sets`.", show_default=False)],
-    files: Annotated[
-        list[Path], typer.Argument(help="The files as published.", show_default=False)
+    name: Annotated[
+        str, typer.Argument(help="Name as in `causerie bench sets`.", show_default=False)
     ],
+    files: Annotated[list[Path], typer.Argument(help="Files as published.", show_default=False)],
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="The judged set [default: NAME.jsonl.gz]."),
+        typer.Option("--out", "-o", help="Judged set to write [default: NAME.jsonl.gz]."),
     ] = None,
 ) -> None:
-    """Make a judged set of the files its authors publish.
+    """Convert the files that authors publish to a judged set.
 
     Example: `causerie bench convert fed_turn fed_data.json --out judged/fed_turn.jsonl.gz`
     """
@@ -91,15 +91,13 @@ def run(
     data: Data,
     sets: Annotated[
         str,
-        typer.Option(
-            "--sets", help="Names, separated by commas; default and all stand for several."
-        ),
+        typer.Option("--sets", help="Names of sets, separated by commas, or default or all."),
     ] = "default",
     metrics: Metrics = "all",
     dimension: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            help="What people judged; sets without it are left out [default: the main "
+            help="Dimension that people judged; sets without it are left out [default: the main "
             "dimension of each set]."
         ),
     ] = None,
@@ -110,16 +108,16 @@ def run(
         typer.Option(
             "--out",
             "-o",
-            help="The folder for results.json, .parquet, .md, .html, or one file: .md, .tex, "
+            help="Folder for results.json, .parquet, .md, .html, or one file: .md, .tex, "
             ".csv or .json.",
         ),
     ] = Path("bench-results"),
     max_items: Annotated[
-        int, typer.Option(min=1, help="At most so many items of a set: a fixed sample.")
+        int, typer.Option(min=1, help="Maximum number of items per set (a fixed sample).")
     ] = 1000,
-    resamples: Annotated[int, typer.Option(min=1, help="For intervals.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap resamples.")] = 1000,
     permutations: Annotated[
-        int, typer.Option(min=1, help="For significance, at least: many metrics take more.")
+        int, typer.Option(min=1, help="Minimum number of permutations; many metrics need more.")
     ] = 10_000,
     seed: options.Seed = 0,
     scores: options.ScoresFile = None,
@@ -130,8 +128,8 @@ def run(
 ) -> None:
     """Compare metrics with human judgement on judged sets.
 
-    Scores are kept: an interrupted run continues where it stopped, and a metric that is added
-    later is the only one to be computed. Trivial metrics (length, turns, overlap) and the
+    Scores are stored: an interrupted run continues where it stopped, and if a metric is added
+    later, only its scores are computed. Trivial metrics (length, turns, overlap) and the
     annotators' own agreement are always in the table.
 
     Examples:
@@ -183,7 +181,7 @@ def reproduce(
         Optional[list[str]],  # noqa: UP045
         typer.Option(
             metavar="NAME=ARTIFACT",
-            help="The artifact of a row that takes a training of its own, as 'without "
+            help="Artifact for a row that needs a training of its own, such as 'without "
             "graph=FOLDER'; repeat for several.",
             show_default=False,
         ),
@@ -194,10 +192,10 @@ def reproduce(
     *,
     settings: Any,
 ) -> None:
-    """Put our numbers beside the ones a paper prints, in the paper's own tables.
+    """Put our numbers beside those of a paper, in the paper's own tables.
 
-    A metric that is named and that the paper does not have gets a row of its own. With
-    --research, trained metrics are those that learned from the papers' data.
+    A metric that the paper does not have gets a row of its own if it is named. With --research,
+    trained metrics are those trained on the papers' data.
 
     Example: `causerie bench reproduce causalscore --data judged --metrics bleu,rouge`
     """
@@ -250,7 +248,7 @@ def reproduce(
 def probe(
     data: Data,
     attacks: Annotated[
-        str, typer.Option("--attacks", help="Names, separated by commas, or all.")
+        str, typer.Option("--attacks", help="Names of attacks, separated by commas, or all.")
     ] = "all",
     metrics: Metrics = "all",
     set_: options.SetOption = None,
@@ -260,12 +258,12 @@ def probe(
         typer.Option(
             "--out",
             "-o",
-            help="The folder for probe.json and probe.md, or one file: .md, .tex, .csv or .json.",
+            help="Folder for probe.json and probe.md, or one file: .md, .tex, .csv or .json.",
         ),
     ] = None,
     max_items: Annotated[
         int,
-        typer.Option(min=1, help="At most so many pairs of answers of an attack, whole contexts."),
+        typer.Option(min=1, help="Maximum number of answer pairs per attack, by whole contexts."),
     ] = 500,
     seed: options.Seed = 0,
     scores: options.ScoresFile = None,
@@ -273,7 +271,7 @@ def probe(
     *,
     settings: Any,
 ) -> None:
-    """How often a true answer scores above its corrupted twin, by attack.
+    """Measure by attack how often a true answer scores above its corrupted twin.
 
     Example: `causerie bench probe --data judged --attacks ner,random --metrics cosine`
     """
@@ -310,9 +308,7 @@ def probe(
 def rank(
     data: Annotated[
         list[Path],
-        typer.Option(
-            help="Dialogues between people; repeat for several files.", show_default=False
-        ),
+        typer.Option(help="Dialogues of people; repeat for several files.", show_default=False),
     ],
     metrics: Annotated[
         str,
@@ -320,7 +316,7 @@ def rank(
             "--metrics",
             "-m",
             metavar="[ALIAS=]METRIC[:OPTION=VALUE],...",
-            help="Names or folders of artifacts, separated by commas, each with options or not: "
+            help="Metrics or folders of artifacts, separated by commas, optionally with options: "
             "density:distance=classifier.",
         ),
     ] = "density,density:distance=classifier,cosine,overlap,length",
@@ -330,11 +326,10 @@ def rank(
         typer.Option(
             "--out",
             "-o",
-            help="The folder for ranking.md and ranking.svg, or one file: .md, .tex, .csv or "
-            ".json.",
+            help="Folder for ranking.md and ranking.svg, or one file: .md, .tex, .csv or .json.",
         ),
     ] = None,
-    max_items: Annotated[int, typer.Option(min=1, help="At most so many exchanges.")] = 1000,
+    max_items: Annotated[int, typer.Option(min=1, help="Maximum number of exchanges.")] = 1000,
     attacks: Annotated[
         bool, typer.Option("--attacks", help="Corrupt the true responses, too, in nine ways.")
     ] = False,
@@ -344,9 +339,9 @@ def rank(
     *,
     settings: Any,
 ) -> None:
-    """Whether metrics find the human response among random ones: no judgements needed.
+    """Measure whether metrics find the human response among random ones, without judgements.
 
-    Where `cosine` is among the metrics, the others are compared with it on the same exchanges.
+    If `cosine` is among the metrics, the others are compared with it on the same exchanges.
 
     Example: `causerie bench rank --data chats.jsonl --metrics density,cosine,my-density --out here`
     """
@@ -386,19 +381,19 @@ def causes(
     metric: Annotated[
         str,
         typer.Option(
-            "--metric", "-m", help="causalscore or the folder of an artifact: here:history=8."
+            "--metric", "-m", help="causalscore or the folder of an artifact, as in here:history=8."
         ),
     ] = "causalscore",
     test: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Also a test without learning: fisherz, kci or rcit (causal-learn)."),
+        typer.Option(help="Also an independence test: fisherz, kci or rcit (causal-learn)."),
     ] = None,
     out: OutFile = None,
     seed: options.Seed = 0,
     *,
     settings: Any,
 ) -> None:
-    """Both classifiers of causalscore on annotated causes, beside trivial answers.
+    """Measure both classifiers of causalscore on annotated causes, beside trivial baselines.
 
     Example: `causerie bench causes --annotations dream.test.jsonl --metric my-causalscore`
     """
@@ -415,7 +410,7 @@ def causes(
         check_suffix(out)
     (chosen,) = Plan.of({"causalscore": metric}).metrics.values()
     if not isinstance(chosen, CausalScore):
-        raise CauserieError(f"{metric} does not say what causes a response: causalscore does")
+        raise CauserieError(f"{metric} does not find causes: give causalscore or an artifact of it")
     engines = Engines(settings)
     with Display() as watch:
         corpus = AnnotatedCorpus.read(annotations, watch.note)
@@ -443,7 +438,7 @@ def _tell(written: list[Path]) -> None:
 
 
 def _show(result: RunResult) -> None:
-    """Set by set on standard output: people, the best metrics, the best trivial one."""
+    """Show for each set the human ceiling, the best metrics and the best trivial one."""
     from rich.console import Console
 
     from causerie.cli.console import PlainTable

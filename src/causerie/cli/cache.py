@@ -1,4 +1,4 @@
-"""`causerie cache`: the scores that are kept so that networks need not compute them again."""
+"""`causerie cache`: the scores that are stored so that they need not be computed again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import typer
 from causerie.cli.options import ScoresFile
 
 cache_app = typer.Typer(
-    help="Show or clear the scores that are kept on disk.", no_args_is_help=True
+    help="Show or clear the scores that are stored on disk.", no_args_is_help=True
 )
 
 
 @cache_app.command()
 def info(scores: ScoresFile = None) -> None:
-    """Show where scores are kept, how much room they take, and how many there are by metric."""
+    """Show where scores are stored, the size of the file, and the number of scores by metric."""
     from rich.console import Console
 
     from causerie.cli.console import PlainTable, show
@@ -40,7 +40,7 @@ def info(scores: ScoresFile = None) -> None:
 
 @cache_app.command()
 def clear(scores: ScoresFile = None) -> None:
-    """Forget all scores that are kept."""
+    """Delete all stored scores."""
     from causerie.cli.console import show
     from causerie.scoring import ScoreStore
 
@@ -50,7 +50,7 @@ def clear(scores: ScoresFile = None) -> None:
         return
     with ScoreStore(path) as store:
         count = store.clear()
-    show(f"forgot {count:,} items in {path}")
+    show(f"deleted {count:,} items from {path}")
 
 
 def _path(scores: Path | None) -> Path:
@@ -60,6 +60,6 @@ def _path(scores: Path | None) -> Path:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file and those that SQLite keeps beside it."""
+    """Return the file and those that SQLite keeps beside it."""
     beside = (path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
     return [file for file in beside if file.exists()]

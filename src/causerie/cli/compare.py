@@ -57,7 +57,7 @@ def compare(
         bool,
         typer.Option(
             "--significant",
-            help="A difference in --fail-if has to hold for the whole 95% interval.",
+            help="A difference in --fail-if must hold for the whole 95% interval.",
         ),
     ] = False,
     junit: options.JUnit = None,
@@ -67,7 +67,7 @@ def compare(
             "--out", "-o", help="Also write everything (.json), or the table (.md, .tex, .csv)."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For resampling and permutations.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for resampling and permutations.")] = 0,
     set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
     input_format: options.InputFormat = None,
@@ -78,7 +78,7 @@ def compare(
         bool,
         typer.Option(
             "--judge",
-            help="Also let a judge say which of two replies to the same is better, in both orders.",
+            help="Also let a judge choose the better of two replies, shown in both orders.",
             rich_help_panel="Judge",
         ),
     ] = False,
@@ -95,7 +95,9 @@ def compare(
     from causerie.scoring.gates import conclude, parse_condition, write_junit
 
     if a == b == "-":
-        raise CauserieError("standard input can be only one of the two: give a file for the other")
+        raise CauserieError(
+            "only one of the two inputs can be standard input: give a file for the other"
+        )
     if out:
         check_suffix(out)
     chooser = None
@@ -152,7 +154,7 @@ def _write(out: Path, result: CompareResult, verdicts: list[Verdict], significan
 
 
 def _show(result: CompareResult) -> None:
-    """The result is what a reader asked for: standard output."""
+    """Write the result to standard output."""
     from rich.console import Console
 
     from causerie.cli.console import PlainTable, plain

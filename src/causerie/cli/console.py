@@ -1,4 +1,4 @@
-"""What a person sees of a run: a progress bar, and at the end what it found."""
+"""Output for people: progress bars, notes, tables and summaries."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from causerie.report import Quote
     from causerie.scoring import Summary
 
-# More lists of worst responses than this nobody reads on a terminal; the report has them all.
+# Maximum number of lists of worst responses on a terminal; the report has all of them.
 WORST_LISTS = 3
 MAX_NOTES = 20
-"""Notes that begin with the same word, such as those about skipped records, before they are only
-counted."""
+"""Number of notes shown that begin with the same word, such as those about skipped records;
+further ones are only counted."""
 MAX_NOTE = 500
-"""Characters of a note."""
+"""Maximum length of a note in characters."""
 EXCERPT = 90
-"""Characters of a response that a line shows."""
+"""Maximum length of a response's excerpt in characters."""
 
-# Standard output belongs to rows; people read standard error.
+# Standard output is for rows of data; messages for people go to standard error.
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class PlainTable(Table):
-    """A table without lines, whose cells may hold text of others."""
+    """A table without lines, whose cells may contain untrusted text."""
 
     def __init__(self, *headings: str) -> None:
         super().__init__(box=None, pad_edge=False)
@@ -61,13 +61,13 @@ class PlainTable(Table):
 
 
 class Notes:
-    """Lines for whoever watches: of many that begin with the same word, the first and a count."""
+    """Shows notes; of many that begin with the same word, only the first ones and a count."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def add(self, text: str) -> None:
-        """Show a line, unless there have been many like it."""
+        """Show a note, unless there were many like it."""
         word = text.partition(" ")[0]
         self._counts[word] += 1
         if self._counts[word] <= MAX_NOTES:
@@ -75,18 +75,18 @@ class Notes:
 
     @property
     def skipped(self) -> int:
-        """How many told of a record that was skipped."""
+        """Number of notes about skipped records."""
         return self._counts["skipped"]
 
     def close(self) -> None:
-        """Tell how many were not shown."""
+        """Show how many notes were only counted."""
         for word, count in self._counts.items():
             if count > MAX_NOTES:
-                say(f"{word} ...: {count - MAX_NOTES:,} more lines that begin like this")
+                say(f"{word} ...: {count - MAX_NOTES:,} more lines like this")
 
 
 class Display:
-    """Draws any progress as a bar on standard error while it is open; notes stay above it."""
+    """Shows progress as a bar on standard error; notes stay above it."""
 
     def __init__(self) -> None:
         self._bar = Bar(
@@ -105,7 +105,7 @@ class Display:
         self.note = self._notes.add
 
     def end(self) -> None:
-        """End the command with status 1 if records were skipped."""
+        """Exit with status 1 if records were skipped."""
         if self._notes.skipped:
             raise typer.Exit(1)
 
@@ -136,25 +136,25 @@ class Display:
 
 
 def _amount(progress: Progress) -> str:
-    """What is counted; bytes and seconds are told well enough by the bar."""
+    """Return the amount done in words; for bytes and seconds the bar is enough."""
     if progress.total is None or progress.unit in ("", "bytes", "seconds"):
         return ""
     return f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
 
 
 def plain(text: str) -> str:
-    """One line of text of others: no markup, nothing that steers a terminal, nothing obscene."""
+    """Return untrusted text without markup, control characters and obscene words."""
     return escape(printable(mask(text)))
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
-    """The beginning of a text of others as one line."""
+    """Return the beginning of an untrusted text as one line."""
     line = " ".join(text[: 4 * length].split())
     return plain(line if len(line) <= length else line[: length - 1] + "…")
 
 
 def show_table(table: tables.Table) -> None:
-    """A table for people, on standard error."""
+    """Show a table on standard error."""
     shown = PlainTable()
     for heading, letter in zip(table.headings, table.alignment, strict=True):
         shown.add_column(plain(str(heading)), justify="left" if letter == "l" else "right")
@@ -164,12 +164,12 @@ def show_table(table: tables.Table) -> None:
 
 
 def show_summary(summary: Summary, signature: str, written: Sequence[Path]) -> None:
-    """Mean and spread per column, the worst responses, what was skipped or cut."""
+    """Show mean and spread per column, the worst responses, and what was skipped or cut."""
     for sentence in summary.verdict():
         say(sentence)
     show_table(summary.table())
     columns = summary.columns
-    first: dict[str, str] = {}  # of each metric, the column whose worst responses are listed
+    first: dict[str, str] = {}  # by metric, the column whose worst responses are listed
     for name, figures in columns.items():
         if figures.worst and figures.column.better:
             first.setdefault(name.partition(".")[0], name)
@@ -203,20 +203,20 @@ def _show_quote(quote: Quote) -> None:
 
 
 def say(text: str) -> None:
-    """One line to whoever watches."""
+    """Show one line on standard error."""
     console.print(plain(text))
 
 
 def show(text: str) -> None:
-    """Write what a command was asked for, of one line or several, to standard output."""
+    """Write the result of a command, one or several lines, to standard output."""
     lines = (printable(mask(line)) for line in text.split("\n"))
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def show_row(row: Mapping[str, Any]) -> None:
-    """Write a row as a line of JSON to standard output, at once: others may wait for it.
+    """Write a row as a line of JSON to standard output at once, as a reader may be waiting.
 
-    It is data, so nothing is masked; what a terminal might obey is escaped.
+    Nothing is masked, because it is data; control characters are escaped.
     """
     line = json.dumps(row, ensure_ascii=False)
     if not line.isprintable():
@@ -226,7 +226,7 @@ def show_row(row: Mapping[str, Any]) -> None:
 
 
 def show_results(results: Mapping[str, Any]) -> None:
-    """What was measured, one line each."""
+    """Show measured results, one per line."""
     table = PlainTable("measured on validation data")
     table.add_column("value", justify="right")
     for name, value in results.items():

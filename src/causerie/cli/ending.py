@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, one sentence about what went wrong, nothing left behind.
+"""How a command ends: its exit status, one sentence about an error, and no leftovers.
 
 | status | |
 |---|---|
@@ -29,25 +29,25 @@ NOTHING_DONE = 2
 ENVIRONMENT_FAILED = 4
 
 _WRONG_NAMES = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG}
-"""What a wrong path causes: that is for the user to mend, whatever the state of the machine."""
+"""Errors caused by a wrong path, which the user has to correct."""
 _SIGNALS = ("SIGTERM", "SIGHUP")
 
 
 def tell(text: str) -> None:
-    """Write a sentence to standard error, as far as anybody can still read there."""
+    """Write a sentence to standard error, if it is still open."""
     with suppress(OSError):
         print(f"causerie: {printable(mask(text))}", file=sys.stderr, flush=True)
 
 
 def run(app: Callable[[], None]) -> int:
-    """Run a command line and return its exit status; what went wrong is told in one sentence."""
+    """Run a command line and return its exit status; errors are reported in one sentence."""
     status = 0
     try:
         with _stand_ins(), _signals_raised():
             try:
                 app()
             except SystemExit as end:
-                if isinstance(end.__context__, BrokenPipeError):  # who raised it calls that 1
+                if isinstance(end.__context__, BrokenPipeError):  # the library exits with 1 then
                     raise end.__context__ from None
                 status = end.code if isinstance(end.code, int) else int(end.code is not None)
             sys.stdout.flush()
@@ -80,20 +80,20 @@ def status_of(error: BaseException) -> int:
 
 def _sentence(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
-        return "there is not enough memory: close other programs, or give less at once"
+        return "there is not enough memory: close other programs, or give less input at once"
     why = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
-        return "nobody reads the output any more: what was not read yet is lost"
+        return "the output was closed: what was not read yet is lost"
     if error.filename is None:
-        return f"the output cannot be written ({why}): make room, or send it elsewhere"
-    return f"{error.filename} cannot be used ({why}): mend that, or name another place"
+        return f"the output cannot be written ({why}): make room, or redirect it"
+    return f"{error.filename} cannot be used ({why}): correct that, or name another path"
 
 
 @contextmanager
 def _stand_ins() -> Iterator[None]:
-    """Let no other file take the number of a standard stream that was closed.
+    """Replace closed standard streams, so that no other file gets their descriptors.
 
-    What stands in for input and output cannot be read or written, so using it is an error.
+    The replacements cannot be read or written, so using them is an error.
     """
     before = (sys.stdin, sys.stdout, sys.stderr)
     for name, mode, flags in (
@@ -113,15 +113,15 @@ def _stand_ins() -> Iterator[None]:
 
 @contextmanager
 def _signals_raised() -> Iterator[None]:
-    """Leave by an exception when a signal ends the command, so that it clears up first."""
+    """Turn signals that end the command into an exception, so that it cleans up first."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)  # whoever asks twice does not want to wait
+        signal.signal(number, signal.SIG_DFL)  # a second signal ends it at once
         raise SystemExit(128 + number)
 
     before = {}
     for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has one ignored
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             before[number] = signal.signal(number, leave)
     try:
         yield
@@ -131,6 +131,6 @@ def _signals_raised() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Forget what could not be written: Python would try again at the very end."""
+    """Discard what could not be written, as Python would try again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

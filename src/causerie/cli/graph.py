@@ -1,4 +1,4 @@
-"""`causerie graph`: commonsense graphs, how to build them and what is in them."""
+"""`causerie graph`: building commonsense graphs and looking into them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from causerie.graph import Graph
 
 graph_app = typer.Typer(
-    help="Build and look into commonsense graphs: words and what relates them.",
+    help="Build commonsense graphs (words and their relations), and look into them.",
     no_args_is_help=True,
 )
 
-GraphName = Annotated[str, typer.Option("--graph", "-g", help="A name or the folder of a graph.")]
+GraphName = Annotated[str, typer.Option("--graph", "-g", help="Name or folder of a graph.")]
 Word = Annotated[str, typer.Argument(metavar="WORD", show_default=False)]
 
 
@@ -36,16 +36,16 @@ def build(
         typer.Option(help='JSONL of {"head", "rel", "tail", "weight"}; repeat for several.'),
     ] = None,
     wordnet: Annotated[
-        bool, typer.Option("--wordnet", help="WordNet 3.1, fetched once like a model.")
+        bool, typer.Option("--wordnet", help="Use WordNet 3.1, fetched once like a model.")
     ] = False,
     corpus: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Option(help="Dialogues: words that answer each other; repeat for several files."),
+        typer.Option(help="Dialogues, for words that answer each other; repeat for several files."),
     ] = None,
     spoken: Annotated[
-        int, typer.Option(min=0, help="Only words that so many utterances of the corpus have.")
+        int, typer.Option(min=0, help="Minimum number of utterances of the corpus with a word.")
     ] = 0,
-    language: Annotated[str, typer.Option(help="Which of ConceptNet's languages.")] = "en",
+    language: Annotated[str, typer.Option(help="Language of ConceptNet's words.")] = "en",
     relation: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
@@ -54,22 +54,22 @@ def build(
     ] = None,
     numberbatch: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Vectors: Numberbatch's text file (also .gz) [default: they are made]."),
+        typer.Option(help="Vectors: Numberbatch's text file (also .gz) [default: computed]."),
     ] = None,
     vectors: Annotated[
         str,
         typer.Option(
-            help="Made by the encoder, or of the usage in the corpus: which words stand together."
+            help="How vectors are computed: by the encoder, or from usage, the words used together."
         ),
     ] = "encoder",
     dimension: Annotated[
-        int, typer.Option(min=0, help="Of vectors that are made; 0 for a graph without any.")
+        int, typer.Option(min=0, help="Dimension of computed vectors; 0 for none.")
     ] = 64,
     licence: DataLicence = NOT_STATED,
     *,
     settings: Any,
 ) -> None:
-    """Build a graph from one source or several, which are merged.
+    """Build a graph from one or several sources, which are merged.
 
     **Examples**
 
@@ -119,9 +119,9 @@ def build(
 
 @graph_app.command()
 def info(
-    graph: Annotated[str, typer.Argument(help="A name or the folder of a graph.")] = "everyday",
+    graph: Annotated[str, typer.Argument(help="Name or folder of a graph.")] = "everyday",
 ) -> None:
-    """Tell what a graph is made of.
+    """Show the size, sources and relations of a graph.
 
     Example: `causerie graph info everyday`
     """
@@ -143,7 +143,7 @@ def path(
     one: Word,
     other: Word,
     graph: GraphName = "everyday",
-    cap: Annotated[int, typer.Option(min=1, help="Look no farther than so many steps.")] = 5,
+    cap: Annotated[int, typer.Option(min=1, help="Maximum number of steps.")] = 5,
 ) -> None:
     """Show a shortest path between two words.
 
@@ -171,9 +171,9 @@ def path(
 def neighbours(
     word: Word,
     graph: GraphName = "everyday",
-    count: Annotated[int, typer.Option(min=1, help="Show so many of each source.")] = 20,
+    count: Annotated[int, typer.Option(min=1, help="Maximum number shown per source.")] = 20,
 ) -> None:
-    """List what a word is directly related to, the strongest first.
+    """List the words directly related to a word, the strongest first.
 
     Example: `causerie graph neighbours dog --count 5`
     """

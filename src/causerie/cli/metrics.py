@@ -1,4 +1,4 @@
-"""`causerie metrics`: what can be scored, and what each metric offers."""
+"""`causerie metrics`: the installed metrics, their options, columns and artifacts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 def metrics(
     name: Annotated[
         Optional[str],  # noqa: UP045 - typer reads it at run time, on 3.10 too
-        typer.Argument(metavar="METRIC", help="Show all about one metric.", show_default=False),
+        typer.Argument(
+            metavar="METRIC", help="Show everything about one metric.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """List the metrics, one line each: what it measures, its direction, what it needs.
 
-    With a name: its options, its columns, the trained artifacts that come with causerie, and what
-    `causerie train` can set.
+    With a name, show its options, its columns, its shipped artifacts and the settings of
+    `causerie train`.
     """
     from rich.console import Console
 
-    # Where nobody watches, every metric has a line of its own.
+    # Without a terminal, lines are wide enough for one metric each.
     page = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     if name is None:
         page.print(_overview())
@@ -104,7 +106,7 @@ def _columns(name: str, level: str, columns: tuple[Column, ...]) -> Table:
 
 
 def _artifacts(name: str) -> Table | None:
-    """The trained artifacts of a metric that are installed; None if there are none."""
+    """Return a table of the installed artifacts of a metric; None if there are none."""
     from causerie.metrics import find
     from causerie.models.artifact import ArtifactInfo, shipped_artifacts
 

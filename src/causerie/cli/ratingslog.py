@@ -1,4 +1,4 @@
-"""What the commands of `causerie ratings` share: their options, and how they read logs."""
+"""Shared by the commands of `causerie ratings`: options, reading logs, writing results."""
 
 from __future__ import annotations
 
@@ -37,48 +37,54 @@ Features = Annotated[
     ),
 ]
 Columns = Annotated[
-    str, typer.Option(help="Numbers on turns that are features too, separated by commas.")
+    str, typer.Option(help="Numbers of turns to use as features, separated by commas.")
 ]
 Scale = Annotated[
     Optional[str],  # noqa: UP045 - typer reads it at run time, on 3.10 too
     typer.Option(
-        metavar="LOW,HIGH", help="Of the ratings [default: rating_scale of the record, or 1,5]."
+        metavar="LOW,HIGH", help="Scale of ratings [default: rating_scale of the record, or 1,5]."
     ),
 ]
 System = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(help="The speaker who is the system, where neither roles nor names tell."),
+    typer.Option(help="Speaker who is the system, if neither roles nor names tell."),
 ]
-Least = Annotated[int, typer.Option(min=1, help="Turn pairs of a dialogue at least.")]
+Least = Annotated[int, typer.Option(min=1, help="Minimum number of turn pairs in a dialogue.")]
 Limit = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(min=1, help="Only so many dialogues, drawn at random (with --seed)."),
+    typer.Option(min=1, help="Number of dialogues, drawn at random with --seed [all]."),
 ]
 Predictor = Annotated[
-    str, typer.Option("--model", "-m", help="A folder that `ratings fit` wrote, or ratings.")
+    str,
+    typer.Option(
+        "--model", "-m", help="Folder written by `ratings fit`, or ratings, the shipped one."
+    ),
 ]
 Kept = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--kept", hidden=True, help="The former name of --scores."),
+    typer.Option("--kept", hidden=True, help="Former name of --scores."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is at --out already.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 By = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(metavar="FIELD", help="Also each bot, or value of another field, by itself."),
+    typer.Option(
+        metavar="FIELD", help="Also show each value of this field, such as bot, separately."
+    ),
 ]
 Rating = Annotated[
-    str, typer.Option(metavar="FIELD", help="Where the rating is, as in expert or ratings.expert.")
+    str,
+    typer.Option(metavar="FIELD", help="Field of the rating, such as expert or ratings.expert."),
 ]
 TreatmentGroups = Annotated[
     str,
     typer.Option(
-        help="Signals that a cf-lstm tells apart: negative, paper (all as one, compliments too), "
-        "or groups of your own, as in insult+obscenity,critique."
+        help="Groups of signals that a cf-lstm distinguishes: negative, paper (all as one group, "
+        "compliments included), or your own, as in insult+obscenity,critique."
     ),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the models."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting of the models; repeat for several."),
 ]
 
 
@@ -90,7 +96,7 @@ def _none_skipped() -> Skipped:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What the commands ask of a log: which dialogues, with which features, kept where."""
+    """Options of a log: which dialogues to read, their features, and where scores are stored."""
 
     scale: str | None = None
     rating: str = "rating"
@@ -105,10 +111,10 @@ class LogOptions:
     kept: Path | None = None
     refresh: bool = False
     skipped: Skipped = field(default_factory=_none_skipped)
-    """What has been left out so far."""
+    """Dialogues left out so far."""
 
     def reading(self, *, rated: bool = True) -> ReadOptions:
-        """What of a log is read."""
+        """Return the options for reading a log."""
         from causerie.ratings.log import ReadOptions
 
         left_out = fields_of(self.without or [])
@@ -117,21 +123,21 @@ class LogOptions:
 
     @contextmanager
     def store(self) -> Iterator[ScoreStore]:
-        """Open the file that keeps scores."""
+        """Open the file of stored scores."""
         from causerie.cli.console import say
         from causerie.scoring.store import ScoreStore
 
         if self.kept is not None:
             if self.scores is not None:
                 raise CauserieError("--kept is the former name of --scores: give --scores alone")
-            say("--kept is now --scores, which keeps what metrics score and nothing else")
+            say("--kept is now --scores, which stores only the scores of metrics")
         with ScoreStore(self.scores or self.kept) as store:
             yield store
 
     def measured(
         self, log: list[Path], settings: Any, watch: Watch, models: Sequence[str] = ()
     ) -> MeasuredLog:
-        """Read the usable dialogues, say which were left out, and measure their features."""
+        """Read the usable dialogues, report those left out, and compute the features."""
         from causerie.engines import Engines
         from causerie.ratings.features import Extractor, parse_feature_names
 
@@ -143,7 +149,7 @@ class LogOptions:
             return extractor.measured(self.dialogues(log), watch)
 
     def dialogues(self, log: list[Path]) -> Sequence[RatedDialogue]:
-        """Read the usable dialogues, say which were left out, and draw as many as are wanted."""
+        """Read the usable dialogues, report those left out, and draw the requested number."""
         from causerie.ratings.log import read_log
         from causerie.training.corpus import sample
 
@@ -154,7 +160,7 @@ class LogOptions:
     def predicted(
         self, log: list[Path], model: str, settings: Any
     ) -> Iterator[tuple[RatedDialogue, Prediction]]:
-        """Every usable dialogue with what the model predicts; what is left out is noted."""
+        """Yield every usable dialogue with its prediction; others are counted in `skipped`."""
         from causerie.ratings.log import usable
 
         with self.store() as store:
@@ -183,17 +189,17 @@ _MEASURING = {
 
 
 def prediction_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a log whose ratings are predicted, as `asked`."""
+    """Give a command the options for predicting a log, as `asked`."""
     return options.with_options(_telling(command), "asked", _READING, LogOptions)
 
 
 def measuring_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a log that is measured, as `asked`."""
+    """Give a command the options for measuring a log, as `asked`."""
     return options.with_options(_telling(command), "asked", _MEASURING, LogOptions)
 
 
 def _telling(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, which ends with status 1 if there were records that could not be read."""
+    """Wrap a command so that it exits with 1 if some records could not be read."""
 
     @wraps(command)
     def told(asked: LogOptions, **given: Any) -> None:
@@ -218,7 +224,7 @@ def check_settings(extractor: Extractor, models: Sequence[str] = ()) -> None:
 def load_predictor(
     model: str, settings: Any, store: ScoreStore | None = None, refresh: bool = False
 ) -> RatingPredictor:
-    """Load a fitted predictor; a choice of network that it does not use is refused."""
+    """Load a fitted predictor; refuse a choice of network that it does not use."""
     from causerie.engines import Engines
     from causerie.ratings.predictor import RatingPredictor
 
@@ -228,7 +234,7 @@ def load_predictor(
 
 
 def check_models(names: Sequence[str]) -> None:
-    """Refuse a model that there is not."""
+    """Refuse unknown models."""
     from causerie.ratings.models import MODELS
 
     if unknown := sorted(set(names) - set(MODELS)):
@@ -243,7 +249,7 @@ def say_skipped(reasons: Mapping[str, int]) -> None:
 
 
 def parse_scale(text: str) -> tuple[float, float]:
-    """Read the ends of a scale."""
+    """Parse the ends of a scale."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -252,15 +258,15 @@ def parse_scale(text: str) -> tuple[float, float]:
 
 
 def share(text: str) -> float:
-    """Read a share, as 5% or 0.05."""
+    """Parse a share such as 5% or 0.05."""
     try:
         return float(text.rstrip("% ")) / (100 if text.rstrip().endswith("%") else 1)
     except ValueError:
-        raise CauserieError(f"{text} is no share: write it as 5% or 0.05") from None
+        raise CauserieError(f"{text} is not a share: write it as 5% or 0.05") from None
 
 
 def written(folder: Path, name: str) -> list[Path]:
-    """The files that `write_folder` writes, but for pictures of other names."""
+    """Return the files that `write_folder` writes, except pictures with other names."""
     return [folder / f"{name}.{suffix}" for suffix in ("md", "html", "csv", "json", "svg")]
 
 
@@ -272,7 +278,7 @@ def write_folder(
     tables: Sequence[Table],
     pictures: Mapping[str, str],
 ) -> None:
-    """Write results as Markdown, page, CSV and JSON, with their pictures."""
+    """Write results as Markdown, HTML, CSV and JSON, with their pictures."""
     from causerie.io import write_whole
     from causerie.render.page import plain_page
     from causerie.render.tables import html_table, write_tables
@@ -289,14 +295,14 @@ def write_folder(
 
 
 def check_free(paths: Sequence[Path], force: bool) -> None:
-    """Refuse to overwrite what is there, unless that is asked for."""
+    """Refuse to overwrite existing files, unless forced."""
     for path in paths:
         if path.exists() and not force:
             raise CauserieError(
-                f"{path} exists already: name another place, or overwrite it with --force"
+                f"{path} already exists: choose another path, or overwrite it with --force"
             )
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Read names that are separated by commas."""
+    """Parse names separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""`causerie serve`: the web application, on this machine unless told otherwise."""
+"""`causerie serve`: the web application, by default only for this machine."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def serve(
     set_: options.SetOption = None,
     hypotheses: options.Hypotheses = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; with others than this machine's, a token.")
+        str, typer.Option(help="Address to listen on; any but this machine's needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 is a free one.")] = 8765,
-    open_: Annotated[bool, typer.Option("--open", help="Open a browser there.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8765,
+    open_: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     token_file: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="File with the token that requests need; made if it is missing."),
+        typer.Option(help="File with the token that requests need; created if it is missing."),
     ] = None,
     allow_host: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="NAME", help="A name under which the server is called, too."),
+        typer.Option(metavar="NAME", help="Additional host name of the server."),
     ] = None,
     annotate: Annotated[
         Optional[str],  # noqa: UP045
@@ -52,15 +52,15 @@ def serve(
     state: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
-            help="Folder that keeps jobs, tags and comments [default: in the platform's state "
-            "folder]."
+            help="Folder for jobs, tags and comments [default: in the platform's state folder]."
         ),
     ] = None,
     queue: Annotated[
-        int, typer.Option(min=1, help="Responses that may wait before others are sent away.")
+        int,
+        typer.Option(min=1, help="Maximum number of waiting responses; further ones are rejected."),
     ] = 2048,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds that a request for scores may take.")
+        float, typer.Option(min=1, help="Maximum seconds for a request for scores.")
     ] = 120,
     *,
     judge: Any,
@@ -68,9 +68,9 @@ def serve(
 ) -> None:
     """Open causerie in the browser: explore scores, and score on request.
 
-    A folder is watched: tables that are written to it appear without a restart.
+    Folders are watched: tables written to them appear without a restart.
 
-    It answers only this machine unless told otherwise, and then only whoever has the token.
+    By default only this machine can connect; with another --host, only requests with the token.
     """
     check_installed()
     from causerie.cli.assignments import chosen_plan
@@ -114,8 +114,8 @@ def serve(
 
 
 def check_installed() -> None:
-    """Raise where the extra packages of the server are missing."""
+    """Raise an error if the extra packages of the server are missing."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise CauserieError(
-            f"the server needs {', '.join(missing)}: pip install 'causerie[server]'"
+            f"the server needs {', '.join(missing)}: run `pip install 'causerie[server]'`"
         )

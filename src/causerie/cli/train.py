@@ -1,4 +1,4 @@
-"""`causerie train`: a trained metric for one's own domain."""
+"""`causerie train`: training metrics, for example on one's own domain."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 def train(
     metric: Annotated[
         str,
-        typer.Argument(
-            help="Which metric to train; or lm, the language model.", show_default=False
-        ),
+        typer.Argument(help="Metric to train, or lm for the language model.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the artifact.", show_default=False)],
     data: Annotated[
@@ -47,7 +45,7 @@ def train(
     ] = None,
     judged: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Option(help="Judged sets, or folders of them, that quality learns from."),
+        typer.Option(help="Judged sets, or folders of them, to train quality on."),
     ] = None,
     valid: Annotated[
         Optional[list[Path]],  # noqa: UP045
@@ -58,42 +56,38 @@ def train(
     ] = None,
     unseen: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Option(help="Annotations kept for testing: their conversations are left out."),
+        typer.Option(help="Test annotations, whose conversations are left out of the training."),
     ] = None,
     set_: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the training; repeat for several."
+            "--set", metavar="KEY=VALUE", help="Setting of the training; repeat for several."
         ),
     ] = None,
     licence: DataLicence = NOT_STATED,
     init: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(
-            help="Start from the weights and the settings of an artifact: a name or a folder."
-        ),
+        typer.Option(help="Artifact (name or folder) whose weights and settings to start from."),
     ] = None,
     without: options.Without = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted training.")
+        bool, typer.Option("--resume", help="Continue an interrupted training.")
     ] = False,
     finish: Annotated[
         bool,
-        typer.Option(
-            "--finish", help="Make the artifact of what an interrupted training has learned."
-        ),
+        typer.Option("--finish", help="End an interrupted training with its best weights so far."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Train anew and replace what is in OUT.")
+        bool, typer.Option("--force", help="Train from the start and replace OUT.")
     ] = False,
     *,
     settings: Any,
 ) -> None:
     """Train a metric and write it as an artifact: a folder that `score` can use.
 
-    Checkpoints, the log and the loss curve go to OUT.training; an interrupted training goes on
+    Checkpoints, the log and the loss curve go to OUT.training. An interrupted training continues
     with --resume, to the same result, or ends with --finish, which takes the best weights so far.
-    An artifact that is there is replaced only with --force.
+    An existing artifact is replaced only with --force.
 
     **Examples**
 
@@ -129,7 +123,7 @@ def train(
     _check_settings(chosen, settings)
     if force and (resume or finish):
         raise CauserieError(
-            "--resume and --finish go on with a training, --force begins anew: give one"
+            "--resume and --finish continue a training, --force starts again: give only one"
         )
     out = out.resolve()
     check_place(out, replace=resume or finish or force)
@@ -172,14 +166,14 @@ def _judged(paths: list[Path], say: Callable[[str], None]) -> tuple[JudgedReplie
 
 
 def _check_settings(chosen: type[Trainable], settings: Settings) -> None:
-    """Refuse the choice of a network that is not what is trained on."""
+    """Refuse the choice of a network that the training does not use."""
     for name, kind in (("encoder", "encoder"), ("lm", "language model")):
         if chosen.backbone != kind and getattr(settings, name) != "default":
             raise CauserieError(f"--{name} has no effect on the training of {chosen.name}")
 
 
 def _recipe(metric: str, run: TrainingRun, sets: list[str], settings: Settings) -> str:
-    """The command without folders, which differ from machine to machine."""
+    """Return the command line without folders, which differ between machines."""
     words = ["causerie", "train", metric]
     files = {
         "--judged": tuple(Path(one.name) for one in run.judged),

@@ -1,7 +1,7 @@
-"""A commonsense graph: words, what relates them, how far they are from each other.
+"""Commonsense graphs: words, the relations between them, and how far apart they are.
 
-`Graph.open` gives one from memory-mapped files; `Hops` measures distances in it, and
-`Surroundings` gives the vectors of a word and of what is around it.
+`Graph.open` opens one from memory-mapped files, `Hops` measures distances in it, and
+`Surroundings` computes mean vectors of the words around a word. GRADE reasons over them.
 """
 
 from __future__ import annotations

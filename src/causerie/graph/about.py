@@ -1,4 +1,4 @@
-"""What a graph says of itself: relations, sources, vectors."""
+"""The description stored with a graph: its relations, its sources and how its vectors were made."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Source:
-    """Where edges come from."""
+    """A source of edges."""
 
     name: str
     licence: str
     sha256: tuple[str, ...] = ()
-    """Of its files."""
+    """SHA-256 digests of its files."""
     edges: int = 0
-    """That stand in the graph."""
+    """Number of its edges in the graph."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class About:
     relations: tuple[str, ...]
     sources: tuple[Source, ...]
     vectors: str = ""
-    """What made the vectors; empty if there are none."""
+    """How the vectors were made; empty if there are none."""
     format: int = FORMAT
     version: str = field(default=__version__)
-    """Of causerie when it was built."""
+    """Version of causerie that built the graph."""
 
     def write(self, folder: Path) -> None:
         (folder / ABOUT).write_text(json.dumps(asdict(self), indent=2) + "\n", "utf-8")
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> About:
-        """What a graph.json says; ValueError if it is none that this version reads."""
+        """Parse a graph.json; raise ValueError if this version cannot read it."""
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"it has format {content['format']}")

@@ -1,7 +1,7 @@
-"""Arrays in safetensors files that stay where they are.
+"""Arrays in memory-mapped safetensors files.
 
-The library for this format copies whole files into memory; the format itself (the length of a
-JSON header, the header, the bytes of the arrays) is simple enough to be memory-mapped.
+The safetensors library copies whole files into memory; the format itself (the length of a JSON
+header, the header, the bytes of the arrays) is simple enough to be mapped without copying.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from causerie.io.verified import Content
 
 Shapes: TypeAlias = Mapping[str, tuple[str, tuple[int, ...]]]
-"""Of each array its type, as safetensors calls it, and its shape."""
+"""The type (as safetensors names it) and the shape of each array."""
 
 _TYPES: dict[str, type[np.generic]] = {
     "I64": np.int64,
@@ -32,7 +32,7 @@ _NAMES = {np.dtype(kind): name for name, kind in _TYPES.items()}
 
 
 def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write them in order; for fast access those with the largest elements come first."""
+    """Write arrays in order; for aligned access, put those with the largest elements first."""
     shapes = {name: (_NAMES[array.dtype], array.shape) for name, array in arrays.items()}
     with file.open("wb") as stream:
         write_header(stream, shapes)
@@ -41,7 +41,7 @@ def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def write_header(stream: BinaryIO, shapes: Shapes) -> dict[str, int]:
-    """Begin a file; returns where in it each array is to begin."""
+    """Write the header of a file; return the offset at which each array begins."""
     header: dict[str, Any] = {}
     end = 0
     for name, (kind, shape) in shapes.items():
@@ -56,15 +56,15 @@ def write_header(stream: BinaryIO, shapes: Shapes) -> dict[str, int]:
 
 
 def arrays_in(content: Content, expected: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """The arrays of a file's content, uncopied; `expected` names them with their types.
+    """Return the arrays in a file's content, uncopied; `expected` names them with their types.
 
-    ValueError says what is wrong with the file.
+    Raises ValueError that says what is wrong with the file.
     """
     placed = content.arrays()
     arrays: dict[str, NDArray[Any]] = {}
     for name, kind in expected.items():
         if name not in placed or placed[name].dtype != kind:
-            raise ValueError(f"it has no {name} of type {kind}")
+            raise ValueError(f"it has no array {name} of type {kind}")
         one = placed[name]
         flat = np.frombuffer(content.data, _TYPES[kind], one.count, one.start)
         if kind.startswith("F") and not np.isfinite(flat).all():

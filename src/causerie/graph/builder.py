@@ -1,4 +1,4 @@
-"""Building a graph: edges of any sources come in one by one, a folder comes out."""
+"""Building a graph: collects edges from any number of sources and writes a graph folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LARGEST_WEIGHT = float(np.finfo(np.float16).max)
 
 
 class Builder:
-    """Collects edges; their numbers are kept, not their texts, so millions fit."""
+    """Collects edges as numbers, not texts, so that millions fit into memory."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, int] = {}
@@ -47,10 +47,10 @@ class Builder:
         self._weights = array("f")
 
     def add(self, source: Source, edges: Iterable[Edge]) -> int:
-        """Take the edges of a source; returns how many came.
+        """Add the edges of a source; return how many were added.
 
-        Edges from a word to itself are left out, and of those that come twice, whichever way round
-        a symmetric one is, the heavier stays.
+        Edges from a word to itself are left out. Of duplicates, including symmetric edges given
+        in both directions, the heaviest is kept when the graph is written.
         """
         if len(self._sources) == MOST_SOURCES:
             raise CauserieError(f"a graph has at most {MOST_SOURCES} sources")
@@ -87,13 +87,13 @@ class Builder:
         frequencies: Frequencies | None = None,
         recipe: str = "",
     ) -> About:
-        """Write the graph, whole or not at all; a graph that is in its place is replaced.
+        """Write the graph atomically, replacing a graph that is already there.
 
-        `vectors` gives words with their vectors in any order, and `vectors_from` says what made
-        them; `recipe` is the command that builds it, for the card. The builder is used up.
+        `vectors` yields words with their vectors in any order, and `vectors_from` says how they
+        were made; `recipe` is the build command, for the card. The builder cannot be used again.
         """
         if not self._heads:
-            raise CauserieError("no edge was found: a graph needs some")
+            raise CauserieError("no edges were found: give a source that has some")
         folder = folder.resolve()
         check_place(folder)
         try:
@@ -101,7 +101,7 @@ class Builder:
                 about = self._write(hidden, folder.name, vectors, vectors_from, frequencies, recipe)
         except OSError as error:
             raise CauserieError(
-                f"{folder} cannot be written ({error.strerror}): choose another place"
+                f"{folder} cannot be written ({error.strerror}): choose another folder"
             ) from error
         return about
 
@@ -114,7 +114,7 @@ class Builder:
         frequencies: Frequencies | None,
         recipe: str,
     ) -> About:
-        """Write its files into an empty folder; the card calls it by `name`."""
+        """Write the files into an empty folder; `name` is the title of the card."""
         if frequencies is not None:
             frequencies.of(self).write(folder / FREQUENCIES)
         names = sorted(self._ids)
@@ -138,7 +138,7 @@ class Builder:
     def _write_edges(
         self, file: Path, names: list[bytes], rank: NDArray[np.int32]
     ) -> tuple[About, dict[str, int]]:
-        """Returns also how many edges each relation has."""
+        """Write the edges; return the description and the number of edges by relation."""
         offsets = np.zeros(len(names) + 1, dtype=np.int64)
         np.cumsum([len(name) for name in names], out=offsets[1:])
         blob = np.frombuffer(b"".join(names), dtype=np.uint8)
@@ -154,7 +154,7 @@ class Builder:
         kept = len(order)
         per_relation = np.bincount(labels[order] // 2, minlength=len(self._relations)).tolist()
         per_source = np.bincount(origins[order], minlength=len(self._sources)).tolist()
-        # Every edge stands at both of its ends.
+        # Every edge is listed at both of its ends.
         both: dict[str, NDArray[Any]] = {
             "ends": np.concatenate((heads[order], tails[order])),
             "targets": np.concatenate((tails[order], heads[order])),
@@ -192,7 +192,7 @@ def _distinct(
     origins: NDArray[np.uint8],
     weights: NDArray[np.float16],
 ) -> NDArray[np.int64]:
-    """Where the edges are, each once: of those that are alike, the heaviest."""
+    """Return the indices of distinct edges: of duplicates, the heaviest."""
     pairs = heads.astype(np.int64) << 32 | tails
     kinds = labels.astype(np.uint16) << 8 | origins
     order = np.lexsort((-weights, kinds, pairs))
@@ -203,10 +203,10 @@ def _distinct(
 
 
 def check_place(folder: Path) -> None:
-    """A graph can be written there: nothing is, or another graph to be replaced."""
+    """Check that the folder does not exist, is empty or holds a graph that can be replaced."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     known = {*PARTS, CARD, LICENCE, DIGESTS}
     inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if ABOUT not in inside or inside - known:
-        raise CauserieError(f"{folder} exists and is no graph: choose another place")
+        raise CauserieError(f"{folder} exists and is not a graph: choose another folder")

@@ -1,4 +1,4 @@
-"""The texts that go with a graph: its card, and the licences of what it is made of."""
+"""The texts that go with a graph: its card and the licences of its sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from causerie.render.tables import Cell, Table, markdown_table
 
 
 def card(name: str, about: About, relations: Mapping[str, int], recipe: str) -> str:
-    """What the graph is, in Markdown; `relations` counts the edges of each."""
+    """Return the card of a graph in Markdown; `relations` counts the edges of each relation."""
     sources: list[list[Cell]] = [
         [one.name, one.edges, one.licence, ", ".join(digest[:12] for digest in one.sha256)]
         for one in about.sources
@@ -46,7 +46,7 @@ def card(name: str, about: About, relations: Mapping[str, int], recipe: str) -> 
 
 
 def licences(sources: Sequence[Source]) -> str:
-    """Of every source, with the notice of WordNet where it is one."""
+    """Return the licences of all sources, with WordNet's notice if it is one of them."""
     text = "This graph is made of the following, and their licences apply to it.\n\n"
     text += "".join(f"- {source.name}: {source.licence}\n" for source in sources)
     if any(source.licence == wordnet.LICENCE for source in sources):

@@ -1,4 +1,4 @@
-"""ConceptNet's assertions dump, and Numberbatch's vectors of the same words."""
+"""Readers of ConceptNet's dump of assertions and of Numberbatch, its word vectors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def read_assertions(
     relations: Collection[str] = (),
     watch: Watch = ignore,
 ) -> Iterator[Edge]:
-    """The edges between words of one language; of all relations unless some are named.
+    """Yield the edges between words of one language, of all relations unless some are named.
 
-    The dump has five columns between tabs: the assertion, the relation, the start, the end,
-    and JSON with the weight. What `/c/en/run/v/wn/motion` means besides its word is left out.
+    The dump has five columns separated by tabs: the assertion, the relation, the start, the end,
+    and JSON with the weight. Only the word of `/c/en/run/v/wn/motion` is used, not its sense.
     """
     prefix = f"/c/{language}/".encode()
     wanted = {f"/r/{relation}".encode() for relation in relations}
@@ -37,7 +37,7 @@ def read_assertions(
             raise bad_line(path, number, f"has {len(columns)} columns, not 5", _DUMP)
         _, relation, start, end, details = columns
         if not relation.startswith(b"/r/"):
-            raise bad_line(path, number, "its second column is no relation like /r/IsA", _DUMP)
+            raise bad_line(path, number, "its second column is not a relation like /r/IsA", _DUMP)
         if not (start.startswith(prefix) and end.startswith(prefix)):
             continue
         if wanted and relation not in wanted:
@@ -50,7 +50,7 @@ def read_assertions(
         except UnicodeDecodeError as error:
             raise bad_line(path, number, "is not UTF-8", _DUMP) from error
         except (ValueError, KeyError, TypeError) as error:
-            reason = f"its last column is no JSON with a weight ({error!r})"
+            reason = f"its last column is not JSON with a weight ({error!r})"
             raise bad_line(path, number, reason, _DUMP) from error
         yield edge
 
@@ -61,10 +61,10 @@ def read_numberbatch(
     language: str = "en",
     watch: Watch = ignore,
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """The words that are asked for with their vectors.
+    """Yield the vectors of the given words.
 
-    After a line with two counts, each line is a word and its numbers; the word is `ice_cream`
-    in files of English only and `/c/en/ice_cream` in those of all languages.
+    After a line with two counts, each line is a word and its numbers. The word is written
+    `ice_cream` in English-only files and `/c/en/ice_cream` in multilingual ones.
     """
     prefix = f"/c/{language}/".encode()
     dimension = 0

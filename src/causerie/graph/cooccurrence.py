@@ -1,4 +1,4 @@
-"""Words that answer each other: keywords of neighbouring turns, more often than by chance."""
+"""Edges between words that answer each other: keywords that co-occur in neighbouring turns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from causerie.graph.edges import Edge
 
 RELATION = "AnsweredWith"
 FALSE_EDGES = 0.01
-"""Share of the edges that may be there by chance."""
+"""Default false discovery rate: the share of edges that may be due to chance."""
 _SHIFT = 32
 
 
 def cooccurrence(
     dialogues: Iterable[Sequence[Collection[str]]], false_edges: float = FALSE_EDGES
 ) -> Iterator[Edge]:
-    """Edges between keywords of neighbouring turns; a dialogue is the keywords of its turns.
+    """Yield edges between keywords of neighbouring turns; a dialogue is the keywords of its turns.
 
-    The weight is the normalised pointwise mutual information of finding one word in a turn and
-    the other in a turn beside it, of all such places in the corpus. Words that meet in no more
-    dialogues than chance explains (Poisson, false discovery rate over all pairs) have no edge:
-    one dialogue that goes on about one thing is one piece of evidence.
+    The weight is the normalised pointwise mutual information of one word in a turn and the other
+    in a neighbouring turn. Words that meet in no more dialogues than chance explains (Poisson
+    test, false discovery rate controlled over all pairs) get no edge. Dialogues are counted
+    because a dialogue that dwells on one topic is a single piece of evidence.
     """
     ids: dict[str, int] = {}
     seen, met, met_once = array("q"), array("q"), array("q")
@@ -35,10 +35,10 @@ def cooccurrence(
         here: list[int] = []
         for left, right in pairwise(turns):
             neighbours += 1
-            # Both turns are beside the other: each word is seen once from there.
+            # Each turn is the neighbour of the other, so each word counts once.
             seen.extend(left)
             seen.extend(right)
-            # Words that change places between the two turns meet twice.
+            # Two words that both occur in both turns meet twice.
             here += [min(a, b) << _SHIFT | max(a, b) for a in left for b in right if a != b]
         met.extend(here)
         met_once.extend(set(here))
@@ -52,7 +52,7 @@ def cooccurrence(
     expected = counts[one] * counts[other] / places
     tests = len(ids) * (len(ids) - 1) / 2
     kept = _more_than_chance(dialogues_with, expected, tests, false_edges)
-    # A pair that fills every place would divide by the logarithm of one.
+    # A pair found in every place would divide by log(1) = 0.
     share = np.minimum(together / places, 1 - 1e-12)
     npmi = np.log(together / expected) / -np.log(share)
     words = list(ids)
@@ -63,13 +63,13 @@ def cooccurrence(
 def _more_than_chance(
     counts: NDArray[np.int64], expected: NDArray[np.float64], tests: float, rate: float
 ) -> NDArray[np.bool_]:
-    """Which counts are significant, by the procedure of Benjamini and Hochberg.
+    """Return which counts are significant by the Benjamini-Hochberg procedure.
 
-    `tests` includes the pairs that never met, whose p-value is one.
+    `tests` includes the pairs that never met, whose p-value is 1.
     """
     from scipy.special import gammainc
 
-    p_values = gammainc(counts, expected)  # of at least so many, if they come at random
+    p_values = gammainc(counts, expected)  # P(Poisson(expected) >= count)
     order = np.sort(p_values)
     passing = np.flatnonzero(order <= rate * np.arange(1, len(order) + 1) / tests)
     limit = order[passing[-1]] if len(passing) else -1.0

@@ -1,6 +1,6 @@
-"""A corpus as a source: which words are said how often, and which answer each other.
+"""A corpus of dialogues as a source: word frequencies, answer edges and usage vectors.
 
-Each question reads the files again, so memory stays flat.
+Each function reads the files again, so that memory stays flat.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def count_words(
     paths: Sequence[Path],
     watch: Watch = ignore,
 ) -> Frequencies:
-    """Count in how many utterances words occur; bad records are noted."""
+    """Count the utterances in which each word occurs; bad records are reported to `watch`."""
     found = Frequencies.count(chain.from_iterable(_dialogues(paths, "counting words", watch)))
     if not found.utterances:
-        raise CauserieError(f"{', '.join(map(str, paths))}: no utterance was found")
+        raise CauserieError(f"{', '.join(map(str, paths))}: no utterances found")
     return found
 
 
@@ -38,9 +38,9 @@ def read_answers(
     words: Container[str] | None = None,
     watch: Watch = ignore,
 ) -> Iterator[Edge]:
-    """Edges between keywords of neighbouring turns that meet more often than by chance.
+    """Yield edges between keywords that co-occur in neighbouring turns more than by chance.
 
-    With `words`, only of these: fewer pairs are tested, so more of them are significant.
+    `words` restricts the keywords: fewer pairs are tested, so more of them are significant.
     """
     extractor = KeywordExtractor(frequencies)
     return cooccurrence(
@@ -55,9 +55,9 @@ def read_answers(
 def read_usage(
     paths: Sequence[Path], words: Sequence[str], dimension: int, watch: Watch = ignore
 ) -> Iterator[WordVector]:
-    """Each word with a vector that says beside which others it is used."""
+    """Yield each word with a vector of the words it is used with."""
     dialogues = (
-        list(candidates(turns)) for turns in _dialogues(paths, "seeing usage", watch, noted=False)
+        list(candidates(turns)) for turns in _dialogues(paths, "counting usage", watch, noted=False)
     )
     yield from zip(words, usage_vectors(dialogues, words, dimension), strict=True)
 
@@ -65,7 +65,7 @@ def read_usage(
 def _dialogues(
     paths: Sequence[Path], task: str, watch: Watch, *, noted: bool = True
 ) -> Iterator[list[str]]:
-    """The utterances of each dialogue; bytes are counted over all files together."""
+    """Yield the utterances of each dialogue; progress counts the bytes of all files together."""
     sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
     for place, path in enumerate(paths):
         reading = partial(_reading, watch, task, sum(sizes[:place]), sum(sizes))

@@ -1,4 +1,4 @@
-"""What every source of a graph is reduced to."""
+"""Edges, the form to which every source of a graph is reduced, and the reading of their files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SYMMETRIC = frozenset(
         "Synonym",
     ]
 )
-"""Relations that say the same of both ends: which is the head has no meaning."""
+"""Symmetric relations: which end is the head has no meaning."""
 
 _OFTEN = 1 << 12
 
 
 class Edge(NamedTuple):
-    """`dog` `IsA` `animal`."""
+    """One relation between two words: `dog` `IsA` `animal`."""
 
     head: str
     relation: str
@@ -37,14 +37,14 @@ class Edge(NamedTuple):
 
 
 def within(edges: Iterable[Edge], words: Container[str]) -> Iterator[Edge]:
-    """Only the edges between these words."""
+    """Return only the edges between these words."""
     return (edge for edge in edges if edge.head in words and edge.tail in words)
 
 
 def lines(path: Path, advice: str, watch: Watch = ignore) -> Iterator[tuple[int, bytes]]:
-    """The numbered lines of a file, gzipped or not, without their ends; blank ones are skipped.
+    """Yield the numbered, non-blank lines of a file, gzipped or not, without line ends.
 
-    Whatever is wrong with the file is an error that names it, the line, and `advice`.
+    Any fault raises an error that names the file and the line and gives `advice`.
     """
     told = counting(watch, f"reading {path.name}", "bytes")
     with open_source(str(path)) as source:

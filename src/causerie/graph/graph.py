@@ -1,11 +1,11 @@
-"""The graph on disk: a folder that opens at once, however large it is.
+"""The graph on disk: a folder that opens at once, however large the graph is.
 
 graph.json           relations, sources, counts
 graph.safetensors    nodes and edges
-vectors.safetensors  a small vector for each node, if it has any
-frequencies.json     how often its words are said, if it was built from a corpus
-SHA256SUMS           what each of these must be; it is checked whenever the graph is opened
-card.md, LICENSE     where it comes from and under which terms
+vectors.safetensors  a small vector for each node, if the graph has vectors
+frequencies.json     word frequencies, if the graph was built from a corpus
+SHA256SUMS           digests of these files, checked whenever the graph is opened
+card.md, LICENSE     its sources and licences
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from causerie.text.keywords import Frequencies
 EDGES, VECTORS, FREQUENCIES = "graph.safetensors", "vectors.safetensors", "frequencies.json"
 CARD, LICENCE, DIGESTS = "card.md", "LICENSE", "SHA256SUMS"
 PARTS = (ABOUT, EDGES, VECTORS, FREQUENCIES)
-"""All that decides what is computed with a graph; the last two need not be there."""
+"""The files that determine what is computed with a graph; the last two are optional."""
 _DIGEST = re.compile(r"([0-9a-f]{64})  (\S+)", re.ASCII)
 DEFAULT = "everyday"
-"""The graph that comes with causerie."""
+"""The graph that ships with causerie."""
 
 EDGE_ARRAYS = {
-    "starts": "I64",  # where each node's edges begin; one more at the end
-    "offsets": "I64",  # where each node's name begins; one more at the end
+    "starts": "I64",  # where each node's edges begin, and the end
+    "offsets": "I64",  # where each node's name begins, and the end
     "targets": "I32",
     "weights": "F16",
     "relations": "U8",  # twice the number of the relation, plus one if it is read backwards
     "sources": "U8",
-    "names": "U8",  # of the nodes: sorted, UTF-8, without anything between them
+    "names": "U8",  # of the nodes: sorted, UTF-8, without separators
 }
 VECTOR_ARRAYS = {"scales": "F32", "vectors": "I8"}
 
@@ -55,8 +55,8 @@ class Neighbour:
     word: str
     relation: str
     backwards: bool
-    """The neighbour is the edge's head: `dog IsA animal` as `animal` sees it. Never so where the
-    relation says the same of both."""
+    """Whether the neighbour is the edge's head: `dog IsA animal` seen from `animal`. Always False
+    for symmetric relations."""
     weight: float
     source: str
 
@@ -65,7 +65,7 @@ class Neighbour:
 class Graph:
     """Words as nodes 0, 1, ... in the order of their names, and the edges between them.
 
-    Edges have a direction and a relation, but can be walked both ways: each stands at both of
+    Edges have a direction and a relation but can be walked both ways: each is listed at both of
     its ends. Nodes are lower-case words or phrases with spaces.
     """
 
@@ -73,11 +73,11 @@ class Graph:
     about: About
     arrays: dict[str, NDArray[Any]]
     contents: Mapping[str, Content]
-    """The contents of its files, as they were when it was opened."""
+    """The contents of its files at the time it was opened, by file name."""
 
     @classmethod
     def open(cls, name: str | Path = DEFAULT) -> Graph:
-        """A graph that comes with causerie by its name, or any by its folder."""
+        """Open a graph that ships with causerie by its name, or any graph by its folder."""
         folder = find_graph(name)
         try:
             contents = {
@@ -92,7 +92,7 @@ class Graph:
                 arrays |= arrays_in(contents[VECTORS], VECTOR_ARRAYS)
                 rows = arrays["vectors"].shape[:1], arrays["scales"].shape
                 if arrays["vectors"].ndim != 2 or set(rows) != {(about.nodes,)}:
-                    raise ValueError("its vectors are of another graph")
+                    raise ValueError("its vectors belong to another graph")
         except (OSError, ValueError) as error:
             raise CauserieError(
                 f"the graph {folder} is damaged or of another version ({error}): build it again "
@@ -104,7 +104,7 @@ class Graph:
         return self.about.nodes
 
     def find(self, word: str) -> int | None:
-        """The node of a lower-case word or phrase; None if there is none."""
+        """Return the node of a lower-case word or phrase, None if the graph lacks it."""
         wanted = word.encode("utf-8", "replace")
         low, high = 0, len(self)
         while low < high:
@@ -119,7 +119,7 @@ class Graph:
         return self._name(node).decode()
 
     def neighbours(self, node: int) -> list[Neighbour]:
-        """Every edge of a node, the strongest of each source first."""
+        """Return every edge of a node by source, the strongest first."""
         edges = slice(self._starts[node], self._starts[node + 1])
         columns = [self.arrays[name][edges] for name in ("sources", "weights", "targets")]
         found = [
@@ -140,7 +140,7 @@ class Graph:
         return sorted(found, key=lambda one: (order[one.source], -one.weight, one.word))
 
     def adjacent(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """What any of the nodes has an edge with; a node may come several times."""
+        """Return all neighbours of these nodes; a node may occur several times."""
         starts = self.arrays["starts"][nodes]
         counts = self.arrays["starts"][nodes + 1] - starts
         before = np.cumsum(counts) - counts
@@ -150,18 +150,18 @@ class Graph:
 
     @property
     def sha256(self) -> str:
-        """A digest of all that it is made of, without card and licence."""
+        """A joint digest of its files, except card and licence."""
         return joint_sha256([(part, content.sha256) for part, content in self.contents.items()])
 
     @property
     def dimension(self) -> int:
-        """Of the vectors; 0 if the graph has none."""
+        """Dimension of the vectors; 0 if the graph has none."""
         return int(self.arrays["vectors"].shape[1]) if "vectors" in self.arrays else 0
 
     def vectors(self, nodes: Sequence[int] | NDArray[np.int32]) -> NDArray[np.float32]:
-        """A row per node: zeros where a node has no vector."""
+        """Return one row per node: zeros where a node has no vector."""
         if not self.dimension:
-            raise CauserieError(f"the graph {self.folder} has no vectors: build it with some")
+            raise CauserieError(f"the graph {self.folder} has no vectors: build one with them")
         rows = np.asarray(nodes, dtype=np.int64)
         scaled: NDArray[np.float32] = (
             self.arrays["vectors"][rows].astype(np.float32) * self.arrays["scales"][rows][:, None]
@@ -170,7 +170,7 @@ class Graph:
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """How often its words are said; keywords are found with them."""
+        """Word frequencies of its corpus, for finding keywords."""
         if FREQUENCIES not in self.contents:
             raise CauserieError(
                 f"the graph {self.folder} was not built from a corpus, so it does not know "
@@ -179,7 +179,7 @@ class Graph:
         return Frequencies.parse(self.folder / FREQUENCIES, self.contents[FREQUENCIES].json)
 
     @cached_property
-    def _starts(self) -> memoryview:  # a memoryview's elements are had faster than an array's
+    def _starts(self) -> memoryview:  # elements are read faster than from an array
         return self.arrays["starts"].data
 
     @cached_property
@@ -195,7 +195,7 @@ class Graph:
 
 
 def _fit_together(about: About, arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Every index points into what it should: no later access can fail or lie outside."""
+    """Whether every index lies within its array, so that no later access can fail."""
     nodes, edges = about.nodes, 2 * about.edges
     shapes = {"starts": nodes + 1, "offsets": nodes + 1} | dict.fromkeys(
         ("targets", "weights", "relations", "sources"), edges
@@ -212,18 +212,18 @@ def _fit_together(about: About, arrays: Mapping[str, NDArray[Any]]) -> bool:
 
 
 def _runs(starts: NDArray[Any], end: int) -> bool:
-    """From 0 to the end, never back."""
+    """Whether the offsets run from 0 to the end without decreasing."""
     return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) >= 0).all())
 
 
 def write_digests(folder: Path) -> None:
-    """Record what the parts of a graph are, now that it is made."""
+    """Write the digests of the parts of a finished graph."""
     lines = [f"{sha256(folder / part)}  {part}\n" for part in PARTS if (folder / part).exists()]
     (folder / DIGESTS).write_text("".join(lines), "utf-8")
 
 
 def read_digests(folder: Path) -> dict[str, str]:
-    """The parts that a graph has, in their order, each with its SHA-256."""
+    """Return the parts of a graph in order, each with its SHA-256 digest."""
     lines = (folder / DIGESTS).read_text("utf-8").splitlines()
     found = [match for match in map(_DIGEST.fullmatch, lines) if match]
     digests = {match[2]: match[1] for match in found}
@@ -235,28 +235,28 @@ def read_digests(folder: Path) -> dict[str, str]:
 def _verified(file: Path, digest: str) -> Content:
     content = read_content(file)
     if content.sha256 != digest:
-        raise ValueError(f"{file.name} is not what {DIGESTS} says")
+        raise ValueError(f"{file.name} does not match {DIGESTS}")
     return content
 
 
 def find_graph(name: str | Path) -> Path:
-    """The folder of a graph, or an error that says what to do."""
+    """Return the folder of a graph; raise an error that says what to do if there is none."""
     folder = _shipped(name) or Path(name)
     if (folder / ABOUT).is_file():
         return folder
     raise CauserieError(
-        f"{name} is no graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
+        f"{name} is not a graph: give {DEFAULT!r} or a folder that `causerie graph build` wrote"
     )
 
 
 def lasting_name(name: str) -> str:
-    """What the same graph is called from any other working directory."""
+    """Return a name of the graph that is valid in any working directory."""
     folder = find_graph(name)
     return name if folder == _shipped(name) else str(folder.resolve())
 
 
 def shipped_graphs() -> list[str]:
-    """The names of the graphs that come with causerie, or with packages that add to it."""
+    """Return the names of the graphs that ship with causerie or with packages that extend it."""
     return shipped_names("graphs", ABOUT)
 
 

@@ -1,4 +1,4 @@
-"""How many steps lie between words: breadth-first search from both ends."""
+"""Distances between words in a graph, by bidirectional breadth-first search."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from causerie.graph.graph import Graph
 
 CAP = 5
 MOST_HOPS = 127
-"""Distances are kept in a byte."""
+"""Distances are stored in one signed byte."""
 NO_PATH = -1
 REMEMBERED_PAIRS = 1 << 18
 REMEMBERED_NODES = 1 << 24
-"""In the rings that are kept: 64 MB."""
+"""Number of nodes in cached rings: 64 MB."""
 
 
 class Hops:
-    """Distances in a graph, up to a cap. What was computed is remembered, within bounds."""
+    """Distances in a graph, up to a cap, with a bounded cache."""
 
     def __init__(self, graph: Graph, cap: int = CAP) -> None:
-        """A path longer than `cap` counts as none; `cap` is at most `MOST_HOPS`."""
+        """A path longer than `cap` counts as no path; `cap` is at most `MOST_HOPS`."""
         if not 0 <= cap <= MOST_HOPS:
             raise CauserieError(f"hops are counted up to {MOST_HOPS}, not to {cap}")
         self.graph, self.cap = graph, cap
@@ -34,9 +34,9 @@ class Hops:
         self._distance = lru_cache(REMEMBERED_PAIRS)(self._search)
 
     def between(self, left: Sequence[int], right: Sequence[int]) -> NDArray[np.int8]:
-        """The steps from each node of `left` (rows) to each of `right` (columns).
+        """Return the distances from each node of `left` (rows) to each of `right` (columns).
 
-        0 from a node to itself, 1 to a neighbour; `NO_PATH` if there is no path within the cap.
+        A distance is 0 from a node to itself, 1 to a neighbour, and `NO_PATH` beyond the cap.
         """
         hops = np.empty((len(left), len(right)), dtype=np.int8)
         for row, one in enumerate(left):
@@ -45,18 +45,18 @@ class Hops:
         return hops
 
     def path(self, one: int, other: int) -> list[int] | None:
-        """A shortest path, both ends included; None if there is none within the cap."""
+        """Return a shortest path with both ends; None if there is none within the cap."""
         distance = self._distance(min(one, other), max(one, other))
         if distance == NO_PATH:
             return None
         path = [one]
         for left in range(distance - 1, -1, -1):
             steps = np.unique(self.graph.adjacent(np.array([path[-1]], dtype=np.int32)))
-            path.append(int(_shared(steps, self.ring(other, left))[0]))
+            path.append(int(_intersection(steps, self.ring(other, left))[0]))
         return path
 
     def ring(self, node: int, distance: int) -> NDArray[np.int32]:
-        """The nodes at exactly that distance, in order."""
+        """Return the nodes at exactly that distance, sorted."""
         key = (node, distance)
         if key in self._rings:
             self._rings.move_to_end(key)
@@ -66,7 +66,7 @@ class Hops:
         inner = self.ring(node, distance - 1)
         reached = np.zeros(len(self.graph), dtype=np.bool_)
         reached[self.graph.adjacent(inner)] = True
-        # A neighbour of a ring is in it, in the one before, or in the one after.
+        # A neighbour of a ring lies in it, in the ring before or in the ring after.
         reached[inner] = False
         if distance > 1:
             reached[self.ring(node, distance - 2)] = False
@@ -89,14 +89,14 @@ class Hops:
                 from_one += 1
             else:
                 from_other += 1
-            # On a shortest path some node is so far from the one end and so far from the other.
-            if len(_shared(self.ring(one, from_one), self.ring(other, from_other))):
+            # A shortest path has a node at these distances from its two ends.
+            if len(_intersection(self.ring(one, from_one), self.ring(other, from_other))):
                 return from_one + from_other
         return NO_PATH
 
 
-def _shared(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-    """What two sorted arrays have in common."""
+def _intersection(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the common elements of two sorted arrays."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     if not len(few):
         return few

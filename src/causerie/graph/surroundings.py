@@ -1,4 +1,4 @@
-"""The vectors of words and of what is around them, as GRADE begins with (eq. 2)."""
+"""Mean vectors of the words around a word, from which GRADE initialises its nodes (eq. 2)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from causerie.graph.hops import Hops
 NEAREST = 10
 REMEMBERED_MEANS = 1 << 16
 _CHUNK = 1 << 14
-"""Vectors in memory at a time."""
+"""Number of vectors in memory at a time."""
 
 
 class Surroundings:
-    """Means of the vectors of a node's most similar neighbours, near and farther."""
+    """Mean vectors of a node's most similar neighbours at a given distance."""
 
     def __init__(self, graph: Graph, hops: Hops | None = None, nearest: int = NEAREST) -> None:
-        """`hops` can be shared; of the neighbours at a distance the `nearest` count."""
+        """`hops` may be shared; the `nearest` most similar neighbours at a distance count."""
         self.graph, self.nearest = graph, nearest
         self._hops = hops or Hops(graph)
         self._mean = lru_cache(REMEMBERED_MEANS)(self._compute)
 
     def mean(self, node: int, distance: int) -> NDArray[np.float32]:
-        """The mean over the most similar nodes at that distance; zeros if there are none."""
+        """Return the mean of the most similar nodes at that distance; zeros if there are none."""
         return self._mean(node, distance)
 
     def similar(self, node: int, distance: int) -> NDArray[np.int32]:
-        """The nodes at that distance whose vectors are most similar by cosine, best first.
+        """Return the nodes at that distance with the highest cosine similarity, best first.
 
-        Nodes without a vector do not count.
+        Nodes without a vector are left out.
         """
         own = _unit(self.graph.vectors([node]))[0]
         ring = self._hops.ring(node, distance)
@@ -54,7 +54,7 @@ class Surroundings:
         mean: NDArray[np.float32] = (
             vectors.mean(axis=0) if len(nodes) else np.zeros(self.graph.dimension, np.float32)
         )
-        mean.setflags(write=False)  # it is remembered
+        mean.setflags(write=False)  # it is cached
         return mean
 
 

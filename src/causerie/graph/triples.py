@@ -1,4 +1,4 @@
-"""Triples as JSONL: `{"head": "dog", "rel": "IsA", "tail": "animal", "weight": 2.0}`."""
+"""Reader of triples as JSONL: `{"head": "dog", "rel": "IsA", "tail": "animal", "weight": 2.0}`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADVICE = 'write {"head": ..., "rel": ..., "tail": ..., "weight": ...} on every 
 def read_triples(
     path: Path, relations: Collection[str] = (), watch: Watch = ignore
 ) -> Iterator[Edge]:
-    """One edge per line; the weight may be missing or null, other fields are ignored."""
+    """Yield one edge per line; the weight may be missing or null, other fields are ignored."""
     for number, line in lines(path, _ADVICE, watch):
         try:
             fields = parse_object(line)

@@ -1,4 +1,4 @@
-"""Vectors of words by the company they keep: no network makes them, only counts of a corpus."""
+"""Word vectors from the co-occurrence counts of a corpus, without a network."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 SMOOTHING = 0.75
-"""Exponent of the counts of neighbours: rare ones would otherwise weigh too much."""
+"""Exponent of the neighbours' counts; without it, rare words would weigh too much."""
 
 
 def usage_vectors(
     dialogues: Iterable[Sequence[Collection[str]]], words: Sequence[str], dimension: int
 ) -> NDArray[np.float32]:
-    """A row of length one for each word; zeros for a word that meets no other.
+    """Return a unit-length row for each word; zeros for a word that meets no other.
 
-    A dialogue is the words of its turns. Words meet in a turn and in neighbouring turns; the
-    positive pointwise mutual information of their meetings is cut to its largest `dimension`
-    singular vectors, each times the root of its singular value.
+    A dialogue is the words of its turns. Words meet in the same turn and in neighbouring turns.
+    The matrix of their positive pointwise mutual information is reduced to its first `dimension`
+    singular vectors, each scaled by the square root of its singular value.
     """
     from scipy.sparse.linalg import svds
 
     if not 0 < dimension < len(words):
         raise CauserieError(
-            f"vectors of usage have fewer numbers than there are words, {len(words):,}: "
-            f"{dimension} are too many"
+            f"usage vectors of {dimension} dimensions are too many for {len(words):,} words: "
+            "choose a dimension above 0 and below the number of words"
         )
     information = positive_information(meetings(dialogues, words))
-    # A start of its own makes two builds alike.
+    # A fixed starting vector makes builds reproducible.
     start = np.random.default_rng(0).normal(size=len(words))
     left, strengths, _ = svds(information, k=dimension, v0=start)
     order = np.argsort(-strengths)
@@ -50,7 +50,7 @@ def usage_vectors(
 
 
 def meetings(dialogues: Iterable[Sequence[Collection[str]]], words: Sequence[str]) -> csr_array:
-    """How often each two different words meet, in one turn or in two that follow each other."""
+    """Count how often two different words meet in one turn or in two consecutive turns."""
     from scipy.sparse import csr_array
 
     places = {word: place for place, word in enumerate(words)}
@@ -71,7 +71,7 @@ def meetings(dialogues: Iterable[Sequence[Collection[str]]], words: Sequence[str
 
 
 def positive_information(counts: csr_array) -> csr_array:
-    """Where two words meet more often than by chance, the logarithm of how much more often."""
+    """Return the positive pointwise mutual information of word pairs (smoothed counts)."""
     from scipy.sparse import csr_array
 
     rows, columns = counts.nonzero()

@@ -1,4 +1,4 @@
-"""Small vectors for the nodes of a graph: bytes with one scale per node."""
+"""Compact vectors for the nodes of a graph: 8-bit integers with one scale per node."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from causerie.graph.arrays import write_header
 
 WordVector: TypeAlias = tuple[str, NDArray[np.float32]]
 _ROWS = 1 << 14
-"""Held in double precision at a time."""
+"""Number of rows in double precision at a time."""
 
 
 def write_vectors(
     file: Path, rows: int, row_of: Callable[[str], int | None], vectors: Iterable[WordVector]
 ) -> bool:
-    """Put each vector in the row of its word; False, and no file, if there are none.
+    """Write each vector to the row of its word; without vectors, write no file and return False.
 
-    Words that have no row are left out, rows that have no word stay zero. Rows are written one
-    by one where they belong, so memory stays flat.
+    Words without a row are left out, rows without a word stay zero. Each row is written in place
+    as it comes, so memory stays flat.
     """
     stream = iter(vectors)
     first = next(stream, None)
@@ -41,8 +41,8 @@ def write_vectors(
                 continue
             if vector.shape != (dimension,):
                 raise CauserieError(
-                    f"the vector of {word!r} has {vector.size} numbers, that of {first[0]!r} "
-                    f"{dimension}: all must have as many"
+                    f"the vector of {word!r} has {vector.size} numbers, that of {first[0]!r} has "
+                    f"{dimension}: all vectors must have the same length"
                 )
             scale = float(np.abs(vector).max(initial=0)) / 127
             scales[row] = scale
@@ -55,12 +55,12 @@ def write_vectors(
 
 
 def reduced(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
-    """The vectors in the directions in which they differ most (principal components)."""
+    """Project vectors onto their first `dimension` principal components."""
     mean = vectors.mean(axis=0, dtype=np.float64)
     parts = [vectors[start : start + _ROWS] for start in range(0, len(vectors), _ROWS)]
     scatter = sum((part - mean).T @ (part - mean) for part in parts)
     _, directions = np.linalg.eigh(scatter)
     best = directions[:, ::-1][:, :dimension]
-    # The sign of a direction is arbitrary: settle it, so that builds are alike.
+    # The sign of a direction is arbitrary: fix it so that builds are reproducible.
     best = best * np.sign(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])])
     return np.concatenate([((part - mean) @ best).astype(np.float32) for part in parts])

@@ -1,4 +1,4 @@
-"""WordNet 3.1 as XML: synsets with their words, relations and definitions."""
+"""Reader of WordNet 3.1 as XML: synsets with their words, relations and definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from causerie.graph.edges import Edge
 from causerie.text.keywords import Frequencies, KeywordExtractor
 from causerie.text.tagging import LexiconTagger, Tagger
 
-# Each relation stands in the file in both directions; one is enough.
+# The file lists each relation in both directions; one is enough.
 RELATIONS: Mapping[str, str] = {
     "HYPERNYM": "IsA",
     "INSTANCE_HYPERNYM": "IsA",
@@ -27,14 +27,14 @@ RELATIONS: Mapping[str, str] = {
     "CAUSE": "Causes",
 }
 LICENCE = "WordNet"
-"""Its name in the SPDX licence list."""
+"""SPDX identifier of its licence."""
 SYNONYM, DEFINITION = "Synonym", "DefinedWith"
 TELLING = 0.3
-"""Score of a definition's word that says something: twice that of a keyword in talk."""
+"""Minimum keyword score of a word in a definition: twice that of a keyword in talk."""
 
 
 def notice() -> str:
-    """The notice that must go with everything made of WordNet."""
+    """Return the notice that must accompany everything derived from WordNet."""
     return files("causerie.graph").joinpath("wordnet_licence.txt").read_text("utf-8")
 
 
@@ -43,14 +43,14 @@ class _Relation:
     kind: str
     synset: str
     word: int | None
-    """Which word of the other synset, counted from 1; None: all of them."""
+    """Number of the word in the other synset, counted from 1; None for all of them."""
 
 
 @dataclass(frozen=True)
 class _Synset:
     words: tuple[str, ...]
     word_relations: tuple[tuple[_Relation, ...], ...]
-    """Of each word."""
+    """Relations of each word."""
     relations: tuple[_Relation, ...]
     definition: str
 
@@ -58,9 +58,9 @@ class _Synset:
 def read_wordnet(
     path: Path, words: Container[str] | None = None, tagger: Tagger | None = None
 ) -> Iterator[Edge]:
-    """Relations between words, and from words to the telling words of their definitions.
+    """Yield relations between words, and from words to the keywords of their definitions.
 
-    With `words`, only edges between these. Reading the definitions takes most of the time.
+    `words` restricts the edges to those between them. Definitions take most of the time.
     """
     synsets = _read(path)
     for synset in synsets.values():
@@ -71,7 +71,7 @@ def read_wordnet(
 
 
 def read_synonyms(path: Path) -> dict[str, tuple[str, ...]]:
-    """For each word, those that stand in a synset with it, itself among them."""
+    """Return for each word all words that share a synset with it, itself included."""
     found: dict[str, dict[str, None]] = {}
     for synset in _read(path).values():
         for word in synset.words:
@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, _Synset]:
             f"{path} is not WordNet's XML ({error}): run `causerie models verify wordnet-3.1`"
         ) from error
     if not synsets:
-        raise CauserieError(f"{path} has no synset: give the XML of WordNet 3.1")
+        raise CauserieError(f"{path} has no synsets: give the XML of WordNet 3.1")
     return synsets
 
 

@@ -1,7 +1,7 @@
-"""The metrics that are installed, by name: causerie's own and those of other packages.
+"""The registry of installed metrics: causerie's own and those of other packages, by name.
 
 A package adds a metric with an entry point in the group `causerie.metrics`. Listing the names
-imports none of them.
+does not import the metrics.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ GROUP = "causerie.metrics"
 
 
 def names() -> tuple[str, ...]:
-    """The names of all installed metrics, sorted."""
+    """Return the sorted names of all installed metrics."""
     return tuple(sorted(entry_points(group=GROUP).names))
 
 
 def find(name: str) -> type[Metric]:
-    """The class of the metric of that name."""
+    """Return the class of the metric of that name."""
     found = entry_points(group=GROUP, name=name)
     if not found:
         close = " or ".join(get_close_matches(name, names()))
         hint = f"did you mean {close}? " if close else ""
-        raise CauserieError(f"unknown metric {name!r}: {hint}causerie metrics lists them")
+        raise CauserieError(f"unknown metric {name!r}: {hint}`causerie metrics` lists all of them")
     packages = sorted({_package(entry) for entry in found})
     if len(packages) > 1:
         raise CauserieError(
@@ -56,9 +56,9 @@ def find(name: str) -> type[Metric]:
 
 
 def load_metric(name: str, **options: Any) -> Metric:
-    """The metric of that name with these options, as in `load_metric("bleu", order=2)`.
+    """Return a metric with options, as in `load_metric("bleu", order=2)`.
 
-    The folder (or the name) of an artifact stands for the metric that was trained there.
+    The folder (or the name) of an artifact stands for the metric that it belongs to.
     """
     if name not in names() and (folder := artifact_folder(name)):
         name, options = metric_of(folder), {"artifact": name, **options}
@@ -66,7 +66,7 @@ def load_metric(name: str, **options: Any) -> Metric:
 
 
 def trainable(name: str) -> type[Trainable]:
-    """What `causerie train` knows by that name: a metric that is trained, or the language model."""
+    """Return what `causerie train` trains by that name: a metric, or the language model."""
     from causerie.engines.language import LM
     from causerie.training.trainable import Trainable
 
@@ -76,12 +76,12 @@ def trainable(name: str) -> type[Trainable]:
         return LanguageModel
     found = find(name)
     if not issubclass(found, Trainable):
-        raise CauserieError(f"{name} is not trained: there is nothing to do")
+        raise CauserieError(f"metric {name} has nothing to train: name a trained metric")
     return found
 
 
 def _problem(metric: Any) -> str | None:
-    """What makes a class no metric, if anything does."""
+    """Return why a class is not a valid metric; None if it is one."""
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         return "is not a subclass of causerie.Metric"
     assert is_dataclass(metric)

@@ -1,8 +1,8 @@
-"""The metric contract: what a metric says about itself, what it is given, what it returns.
+"""The metric contract: what a metric declares, what it is given and what it returns.
 
-A metric is a frozen dataclass whose fields are its options. It holds no network: whoever scores
-(`causerie.scoring.Scorer`) hands the engines in. So two metrics with the same options are equal,
-a metric can be written down, sent elsewhere and made again, and its signature can be told before
+A metric is a frozen dataclass whose fields are its options. It holds no network: the scorer
+(`causerie.scoring.Scorer`) passes the engines in. Therefore two metrics with the same options are
+equal, a metric can be stored, sent elsewhere and created again, and its signature is known before
 any weights are opened.
 """
 
@@ -29,39 +29,39 @@ Better: TypeAlias = Literal["higher", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one number of a metric is: all that tables, comparisons, gates and pages go by."""
+    """Describes one number of a metric for tables, comparisons, gates and pages."""
 
     name: str = ""
-    """The quality it measures; empty for a metric with a single number."""
+    """The quality that it measures; empty for a metric with a single number."""
     help: str = ""
-    """One sentence for people."""
+    """One-sentence description for users."""
     better: Better | None = "higher"
-    """Which end is good; None where neither is."""
+    """Which direction is better; None if neither is."""
     range: tuple[float | None, float | None] = (None, None)
-    """The least and the most it can be, where there is such a bound."""
+    """Lower and upper bound; None where there is no bound."""
     sentinel: bool = False
-    """Whether it is a trivial number that any serious metric has to beat."""
+    """Whether it is a trivial baseline that every serious metric has to beat."""
     calibrated: bool = False
     """Whether it comes with a percentile among human responses."""
     unit: str = ""
     limit: float | None = None
-    """Of a probability that something is found: from where on it counts as found."""
+    """Decision threshold, if the number is the probability that something is found."""
 
     @property
     def sign(self) -> int:
-        """Multiplies values so that higher is better; 1 where neither end is."""
+        """Factor that makes higher values better; 1 if neither direction is."""
         return -1 if self.better == "lower" else 1
 
     @property
     def worst(self) -> float | None:
-        """The value of the worst possible response, where the range says it."""
+        """Value of the worst possible response; None if the range has no such bound."""
         low, high = self.range
         return {"higher": low, "lower": high, None: None}[self.better]
 
     def empty_value(self, lowest: float | None, highest: float | None) -> float | None:
-        """What an empty response counts as: the worst there can be or, without a bound, was seen.
+        """Return the value of an empty response: the worst possible or, without a bound, observed.
 
-        None where neither end of the column is good, or nothing was seen.
+        Return None if neither direction is better, or nothing was observed.
         """
         seen = {"higher": lowest, "lower": highest, None: None}[self.better]
         return seen if self.worst is None else self.worst
@@ -69,20 +69,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number of one metric, or the reason why there is none."""
+    """One number of a metric, or the reason why there is none."""
 
     value: float | None
-    """On the metric's own scale; None if unscored."""
+    """Value on the metric's own scale; None if unscored."""
     percentile: float | None = None
-    """Share of human responses that score no better, 0 to 100; trained metrics have it."""
+    """Percentage of human responses that score no better (0 to 100), for trained metrics."""
     explanation: Mapping[str, Any] | None = None
-    """What led to the value, as plain JSON; given on request."""
+    """What led to the value, as plain JSON; only on request."""
     reason: str | None = None
-    """Why there is no value."""
+    """Reason why there is no value."""
 
     @classmethod
     def of(cls, value: float, explanation: Mapping[str, Any] | None = None) -> Score:
-        """A score, or an explicit "unscored" if the value is not a finite number."""
+        """Return a score, or an explicit "unscored" if the value is not finite."""
         if not math.isfinite(value):
             return cls.unscored(f"the value is {value}")
         return cls(float(value), explanation=explanation)
@@ -96,52 +96,52 @@ Scores: TypeAlias = tuple[Score, ...]
 """One score per column of a metric, in the order of `Metric.columns`."""
 
 EMPTY = Score.unscored("empty response")
-"""What an empty response gets in every column; the scorer sees to it."""
+"""Score of an empty response in every column, set by the scorer."""
 
 
 @dataclass(frozen=True)
 class Metric:
     """Turns exchanges or dialogues into scores.
 
-    A subclass is a frozen dataclass too. It sets `name` and `summary`, and writes `score_one`,
-    or `score_exchanges` where a whole batch is quicker than one exchange after the other.
-    Everything else has a default. A metric with several numbers, or with one that is not "the
-    higher the better", overrides `columns`.
+    A subclass is a frozen dataclass, too. It sets `name` and `summary`, and implements
+    `score_one`, or `score_exchanges` if a batch is faster than one exchange at a time. Everything
+    else has a default. A metric with several numbers, or with one for which higher is not better,
+    overrides `columns`.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """One line for `causerie metrics`."""
+    """One-line description for `causerie metrics`."""
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Any of "encoder", "token vectors" (of the encoder), "language model", "ranker" and
-    "references"."""
+    """Requirements: any of "encoder", "token vectors" (of the encoder), "language model", "ranker"
+    and "references"."""
     drawing: ClassVar[Literal["arcs", "graph"] | None] = None
     """How a page draws its explanations: `dependents` as arcs between turns, `topics` and `edges`
     as a graph; None as nested lists."""
     reads: ClassVar[str | None] = None
-    """Whose turns make the score of a dialogue where nobody asks for a speaker; None stands for
-    the system where it is known who that is, and for everybody where it is not."""
+    """Speaker whose turns make up the score of a dialogue unless another is requested; None for
+    the system where it is known, and for all speakers otherwise."""
 
     def __post_init__(self) -> None:
         check_types(self)
 
     def for_research(self) -> Metric:
-        """Itself as trained on the data of its paper, for research only, where there is such."""
+        """Return the variant trained on its paper's data, for research only, or itself."""
         return self
 
     def unseen(self, judged: Collection[str]) -> Metric:
-        """Itself as it is when it has learned nothing from a judged set: a bench asks this one.
+        """Return the variant that has learned nothing from a judged set, for benchmarks.
 
-        `judged` are names of the set and of the family of sets that it belongs to.
+        `judged` has the names of the set and of the family of sets that it belongs to.
         """
         return self
 
     def columns(self, level: Level) -> tuple[Column, ...]:
-        """What it measures at that level: one column or several."""
+        """Return the columns that it measures at a level."""
         return (Column(help=self.summary),)
 
     def score_one(self, exchange: Exchange) -> float | Mapping[str, float] | Score:
-        """Score one exchange: a number, or one per column by name; `Score.unscored` if neither."""
+        """Score one exchange: return a number, numbers by column name, or `Score.unscored`."""
         raise CauserieError(f"metric {self.name!r} has neither score_one nor score_exchanges")
 
     def score_exchanges(
@@ -162,9 +162,9 @@ class Metric:
         speaker: str | None = None,
         explain: bool = False,
     ) -> list[Scores]:
-        """Return one row of scores per dialogue: what `join_turns` makes of its exchanges.
+        """Return one row of scores per dialogue, joined by `join_turns` from its exchanges.
 
-        Only exchanges of `speaker` count, or of those whom the metric `reads`.
+        Only the exchanges of `speaker` count; by default, of those whom the metric `reads`.
         """
         speaker = speaker or self.reads
         groups = [scorable(dialogue, speaker) for dialogue in dialogues]
@@ -177,22 +177,22 @@ class Metric:
         ]
 
     def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
-        """Score a dialogue by its turns' scores: by default their means.
+        """Join the scores of turns into the score of a dialogue, by default the mean.
 
-        `empty` more responses said nothing: they count as the worst.
+        `empty` is the number of empty responses, which count as the worst.
         """
         return mean_scores(turns, self.columns("dialogue"), empty)
 
     @property
     def uses(self) -> frozenset[str]:
-        """The engine settings that have an effect on its numbers."""
+        """Names of the engine settings that affect its numbers."""
         by_need = {"encoder": {"encoder"}, "language model": {"lm", "turn_format"}}
         return frozenset(name for need in self.needs for name in by_need.get(need, ()))
 
     def signature(self, engines: Engines) -> str:
-        """What decides its numbers besides the input: options, contents of files, networks.
+        """Return all that determines its numbers besides the input: options, files, networks.
 
-        It is told without loading a network.
+        No network is loaded for this.
         """
         parts = [self._with_options(), *self._code()]
         if "encoder" in self.needs:
@@ -202,7 +202,7 @@ class Metric:
         return "|".join(parts)
 
     def _with_options(self) -> str:
-        """Its name and options, as in `bleu(order=2)`; of files what is in them."""
+        """Return name and options, as in `bleu(order=2)`; files by their contents."""
         files = {one.name for one in fields(self) if is_file(one)}
         said = {
             key: _content(value) if key in files else value
@@ -214,13 +214,13 @@ class Metric:
 
     @property
     def _told_elsewhere(self) -> frozenset[str]:
-        """Options that another part of the signature speaks for."""
+        """Options that another part of the signature covers."""
         return frozenset()
 
     def _code(self) -> list[str]:
-        """The package and the code of a metric that another package defines.
+        """Return package and code digest of a metric that another package defines.
 
-        Scores are kept by signature, so a change of its code must change it.
+        Scores are stored by signature, so a change of the code must change the signature.
         """
         own = [c for c in type(self).__mro__ if issubclass(c, Metric)]
         foreign = [c for c in own if c.__module__.partition(".")[0] != "causerie"]
@@ -230,34 +230,34 @@ class Metric:
 def as_scores(
     given: float | Mapping[str, float] | Score, columns: Sequence[Column]
 ) -> tuple[Score, ...]:
-    """What `score_one` returned, as one score per column."""
+    """Convert what `score_one` returned to one score per column."""
     if isinstance(given, Score):
         return (given,) * len(columns)
     if isinstance(given, Mapping):
         if missing := [c.name for c in columns if c.name not in given]:
-            raise CauserieError(f"score_one gives no {missing[0]!r}, which columns names")
+            raise CauserieError(f"score_one returned no {missing[0]!r}, which columns declares")
         return tuple(Score.of(given[column.name]) for column in columns)
     if not isinstance(given, (int, float)) or len(columns) != 1:
         names = ", ".join(repr(column.name) for column in columns)
         raise CauserieError(
-            f"score_one returned {given!r}: it returns a number where there is one column, and "
-            f"where there are several a number for each of them by name ({names})"
+            f"score_one returned {given!r}: return a number if there is one column, and a number "
+            f"for each by name if there are several ({names})"
         )
     return (Score.of(given),)
 
 
 def scorable(dialogue: Dialogue, speaker: str | None) -> list[Exchange]:
-    """The exchanges of a dialogue that a metric is asked about: an empty response has no score."""
+    """Return the exchanges of a dialogue that can be scored: those with a non-empty response."""
     return [e for e in dialogue.exchanges(speaker) if e.response.text.strip()]
 
 
 def empty_responses(dialogue: Dialogue, speaker: str | None) -> int:
-    """How many of the wanted responses of a dialogue are empty."""
+    """Return the number of empty responses of a speaker in a dialogue."""
     return sum(not e.response.text.strip() for e in dialogue.exchanges(speaker))
 
 
 def mean_scores(rows: Sequence[Scores], columns: Sequence[Column], empty: int = 0) -> Scores:
-    """Column means over the rows that have a value there; empty responses count as the worst."""
+    """Return column means over the rows with a value; empty responses count as the worst."""
 
     def mean(place: int, column: Column) -> Score:
         values = [v for row in rows if (v := row[place].value) is not None]
@@ -274,7 +274,7 @@ def mean_scores(rows: Sequence[Scores], columns: Sequence[Column], empty: int = 
 
 
 def version_of(metric: type) -> str:
-    """The package that defines a metric, with its version and a digest of all its code."""
+    """Return the package that defines a metric, its version and a digest of its code."""
     import inspect
     import sys
     from importlib.metadata import packages_distributions, version
@@ -288,20 +288,20 @@ def version_of(metric: type) -> str:
         code = "".join(map(_content, sorted(Path(whole).parent.rglob("*.py"))))
     elif file:
         code = _content(file)
-    else:  # a notebook, or a line after python -c
+    else:  # defined in a notebook or by python -c
         try:
             code = inspect.getsource(metric)
         except (OSError, TypeError):
-            code = f"{id(metric)} {_PROCESS}"  # unknown: what it scores is its own
+            code = f"{id(metric)} {_PROCESS}"  # code unknown: unique to this process
     return f"{release}@{sha256(code.encode()).hexdigest()[:12]}"
 
 
 _PROCESS = os.urandom(8).hex()
-"""Tells this process from others, where nothing else tells one class from another."""
+"""Identifies this process, for classes whose code cannot be read."""
 
 
 def _content(path: str | Path) -> str:
-    """A digest of what is in a file or, for a folder, in all its files."""
+    """Return a digest of the contents of a file, or of all files in a folder."""
     place = Path(path)
     files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
     digest = sha256()

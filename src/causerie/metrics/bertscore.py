@@ -47,8 +47,8 @@ def f1(response: TokenVectors, reference: TokenVectors) -> float:
 
 
 def share_found(text: TokenVectors, other: TokenVectors) -> float:
-    """How well the text's tokens are found in the other's, on average.
+    """Return the mean of the best cosines of the text's tokens with the other's.
 
-    Special tokens need not be found but, as in the authors' package, may be what is found.
+    Special tokens are not averaged over but, as in the authors' package, can be the best match.
     """
     return float(best_cosines(text.vectors[~text.special], other.vectors).mean())

@@ -1,4 +1,4 @@
-"""Cosine similarity of sentence embeddings."""
+"""Cosine similarity of sentence embeddings: the untrained baseline of the trained metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 TURNS = 2
-"""How much of the context is compared with the response."""
+"""Number of context turns that are compared with the response."""
 
 
 @dataclass(frozen=True)

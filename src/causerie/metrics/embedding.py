@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class Embedding(ReferenceMetric):
     vectors: str | None = option(
         None,
-        "text file of word vectors in the format of GloVe [those that the encoder looks up for "
-        "its tokens]",
+        "text file of word vectors in GloVe's format [the encoder's input embeddings]",
         file=True,
     )
 
@@ -71,17 +70,17 @@ class Embedding(ReferenceMetric):
 
 
 def average(a: Floats, b: Floats) -> float:
-    """The means of the word vectors."""
+    """Return the cosine of the mean word vectors."""
     return cosine(a.mean(axis=0), b.mean(axis=0))
 
 
 def extrema(a: Floats, b: Floats) -> float:
-    """In each dimension the value farthest from zero."""
+    """Return the cosine of the vectors of each dimension's value farthest from zero."""
     return cosine(_farthest(a), _farthest(b))
 
 
 def greedy(a: Floats, b: Floats) -> float:
-    """Every word with its most similar one on the other side, in both directions."""
+    """Return the mean cosine of each word with its most similar one, over both directions."""
     return float(best_cosines(a, b).mean() + best_cosines(b, a).mean()) / 2
 
 

@@ -1,7 +1,6 @@
-"""How likely a response is to a language model: perplexity, and relevance to the history.
+"""How likely a language model finds a response: perplexity, and relevance to the history.
 
-The model is given the turns and nothing else: background (a persona, a system prompt) is not
-shown to it.
+The model sees only the turns: background such as a persona or a system prompt is not shown.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _CUT = Score.unscored(
 
 @dataclass(frozen=True)
 class Perplexity(Metric):
-    """exp(-L(r | c)), with L the average log-likelihood per token of response r, history c.
+    """exp(-L(r | c)), where L is the mean log-likelihood per token of response r given history c.
 
     Background is no part of the history.
     """
@@ -59,8 +58,8 @@ class Perplexity(Metric):
 class Relevance(Metric):
     """L(r | c), and what the history adds to it: L(r | c) - L(r).
 
-    Background is no part of the history. A response of which the model sees more by itself than
-    after the history has no gain: the two averages would be over different tokens.
+    Background is not part of the history. A response of which the model sees more by itself than
+    after the history has no gain, because the two means would be over different tokens.
     """
 
     name = "relevance"
@@ -95,7 +94,7 @@ class Relevance(Metric):
         scores = engine.score(tree, segments=[*responses, *alone])
 
         def missing(node: int) -> int:
-            """How many of the response's tokens the model could not see."""
+            """Return the number of the response's tokens that the model could not see."""
             segment = tree.segment(node)
             return segment.stop - segment.start - scores.segment(node).count
 

@@ -1,4 +1,4 @@
-"""Word overlap with reference answers, by the packages that everyone uses."""
+"""BLEU, ROUGE and METEOR, by the packages that everyone uses, so that numbers are comparable."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LONGEST = 20_000
 
 @dataclass(frozen=True)
 class NgramMetric(ReferenceMetric):
-    """One number per comparison, for texts of bearable length."""
+    """A metric with one number per comparison, for texts of limited length."""
 
     package: ClassVar[str]
-    """Who computes it."""
+    """The package that computes it."""
     most: ClassVar[float] = 1.0
 
     def columns(self, level: Level) -> tuple[Column, ...]:
@@ -55,7 +55,7 @@ class NgramMetric(ReferenceMetric):
 
 @dataclass(frozen=True)
 class Bleu(NgramMetric):
-    order: Literal[4, 3, 2, 1] = option(4, "length of the longest n-grams that count")
+    order: Literal[4, 3, 2, 1] = option(4, "maximum length of n-grams")
 
     name = "bleu"
     package = "sacrebleu"
@@ -93,7 +93,7 @@ def _rouge() -> Any:
 
 
 class RougeWords:
-    """What rouge-score does to English, for every script; its own drops all but a-z and 0-9."""
+    """A tokenizer for any script; rouge-score's own drops everything but a-z and 0-9."""
 
     def tokenize(self, text: str) -> list[str]:
         return [part for word in words(text) for part in word.split("'") if part]
@@ -121,7 +121,7 @@ class Meteor(NgramMetric):
 
 
 WORDNET = "wordnet-3.1"
-"""In the store of models; what NLTK has (3.0) is taken where it is installed."""
+"""Name in the model store; NLTK's own WordNet (3.0) is used if it is installed."""
 
 
 @cache
@@ -137,12 +137,12 @@ def _has_nltks() -> bool:
 
 @dataclass(frozen=True)
 class Synonyms:
-    """What METEOR asks of a WordNet: a word stands for a lemma, a group for a synset."""
+    """The part of WordNet's interface that METEOR uses: words as lemmas, groups as synsets."""
 
     groups: Mapping[str, tuple[str, ...]]
 
     def synsets(self, word: str) -> list[Synset]:
-        """Of the word and of the forms under which a dictionary has it."""
+        """Return the synsets of the word and of its dictionary forms."""
         forms = dict.fromkeys((word, *(lemma(word, kind) for kind in get_args(Kind))))
         return [Synset(self.groups[form]) for form in forms if form in self.groups]
 
@@ -160,7 +160,7 @@ class Lemma:
     word: str
 
     def name(self) -> str:
-        """As NLTK has it, whose words of several parts are joined by underscores."""
+        """Return the word as NLTK writes it, with underscores in place of spaces."""
         return self.word.replace(" ", "_")
 
 

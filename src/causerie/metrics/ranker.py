@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranker(Metric):
-    """What a ranker makes of a response after the turns before it: a number from 0 to 1.
+    """The score from 0 to 1 that a ranker gives a response after its context.
 
-    DialogRPT has networks for how many replies a response would get (width), how long the talk
-    would go on (depth) and how well it would be liked. None of them is the default.
+    DialogRPT has networks that predict how many replies a response gets (width), how long the
+    conversation continues (depth) and how well the response is liked. None is the default.
     """
 
     model: str | None = option(None, "hub name or folder of a network such as DialogRPT")

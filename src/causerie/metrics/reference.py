@@ -1,4 +1,4 @@
-"""What metrics share that compare a response with reference answers."""
+"""The base of all metrics that compare a response with reference answers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A response and the answers it is measured by: at least one."""
+    """A response and the references that it is compared with, at least one."""
 
     response: str
     references: tuple[str, ...]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The response, then the references."""
+        """The response followed by the references."""
         return (self.response, *self.references)
 
 
 @dataclass(frozen=True)
 class ReferenceMetric(Metric):
-    """A metric that needs references: leaves exchanges without one unscored."""
+    """A metric that needs references and leaves exchanges without one unscored."""
 
     needs = frozenset({"references"})
 

@@ -1,4 +1,4 @@
-"""Trivial metrics. One that does not beat these has learned nothing about conversation."""
+"""Trivial metrics: a metric that does not beat them has learned nothing about conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentinel(Metric):
-    """A trivial metric: neither end of it is good."""
+    """A trivial metric, for which neither direction is better."""
 
     unit: ClassVar[str] = ""
     most: ClassVar[float | None] = None
@@ -49,7 +49,7 @@ class Length(Sentinel):
 @dataclass(frozen=True)
 class Turns(Sentinel):
     name = "turns"
-    summary = "number of turns before the response; of a dialogue, all its turns"
+    summary = "number of turns before the response; for a dialogue, of all its turns"
     unit = "turns"
 
     def score_exchanges(
@@ -77,7 +77,7 @@ class Overlap(Sentinel):
     def score_exchanges(
         self, exchanges: Sequence[Exchange], engines: Engines, *, explain: bool = False
     ) -> list[Scores]:
-        # One walk over each dialogue, so that a long one does not cost its length squared.
+        # One pass over each dialogue, so that the cost does not grow with its length squared.
         last: dict[int, Exchange] = {}
         for exchange in exchanges:
             before = last.setdefault(id(exchange.dialogue), exchange)
@@ -88,7 +88,7 @@ class Overlap(Sentinel):
 
 
 def _shares(turns: Sequence[Turn]) -> list[Scores]:
-    """What each turn repeats of those before it."""
+    """Return the share of each turn's words that occur in earlier turns."""
     shares: list[Scores] = []
     said: set[str] = set()
     for turn in turns:
@@ -105,5 +105,5 @@ def _shares(turns: Sequence[Turn]) -> list[Scores]:
 
 @lru_cache(4096)
 def _quotient(part: int, whole: int) -> Scores:
-    """Of few numbers, each of which many items have."""
+    """Return a quotient as a score, cached because many items share few values."""
     return (Score.of(part / whole),)

@@ -1,4 +1,4 @@
-"""How similar vectors are."""
+"""Cosine similarity of vectors, shared by all metrics that compare embeddings."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
-# Rows compared at a time, so that two long texts do not make a huge matrix.
+# Number of rows compared at a time, so that two long texts do not need a huge matrix.
 _ROWS = 1024
 
 
 def cosine(a: Floats, b: Floats) -> float:
-    """The cosine of the angle between two vectors; nan if one has no direction."""
+    """Return the cosine of the angle between two vectors; NaN if one is zero."""
     norm = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return float(a @ b) / norm if norm else math.nan
 
 
 def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArray[Any]:
-    """The similarity of each response with the two turns before it: what costs no training."""
+    """Return the cosine of each response with the two turns before it, without any training."""
     contexts = [(tuple(turn.text for turn in exchange.last(2)),) for exchange in exchanges]
     responses = [((exchange.response.text,),) for exchange in exchanges]
     vectors = encoder.encode([*contexts, *responses])
@@ -36,7 +36,7 @@ def untrained_cosines(encoder: Encoder, exchanges: Sequence[Exchange]) -> NDArra
 
 
 def best_cosines(rows: Floats, others: Floats) -> Floats:
-    """For every row, its cosine with the most similar of the others."""
+    """Return the cosine of every row with the most similar of the others."""
     rows, others = _unit(rows), _unit(others)
     parts = [rows[i : i + _ROWS] @ others.T for i in range(0, len(rows), _ROWS)]
     return np.concatenate([part.max(axis=1) for part in parts])

@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 QUANTILES = 1001
-"""That an artifact keeps of the scores of human responses."""
+"""Number of quantiles of human scores that an artifact stores."""
 
 
 @dataclass(frozen=True)
 class TrainedMetric(Metric, Trainable):
-    """A metric with trained weights: shipped, or made by `causerie train`."""
+    """A metric with trained weights, shipped or trained with `causerie train`."""
 
     artifact: str | None = option(
         None, "name of a shipped artifact, or the folder of one that you trained", file=True
     )
 
     research: ClassVar[str | None] = None
-    """The artifact that learned from data for research only, as the metric's paper did."""
+    """Name of the artifact trained on research-only data, as in the metric's paper."""
 
     exact: ClassVar[bool] = False
     """Whether its ranking of replies needs encoders in float32: `tuned_encoder` is told, too."""
 
     @property
     def info(self) -> ArtifactInfo:
-        """Which artifact it uses, known without reading its weights."""
+        """Description of its artifact, read without the weights."""
         return ArtifactInfo.find(self.artifact or self.name, self.name)
 
     def restored(self, engines: Engines) -> tuple[Artifact, Any]:
-        """The artifact and what `restore` makes of it, once for all metrics that share it."""
+        """Return the artifact and its restored networks, shared by all metrics that use it."""
         info = engines.steady(self.info)
 
         def restore() -> tuple[Artifact, Any]:
@@ -60,7 +60,7 @@ class TrainedMetric(Metric, Trainable):
         return engines.shared((type(self), info.sha256, *self._restored_by), restore)
 
     def for_research(self) -> Metric:
-        """Itself with its research variant, unless it has none or another artifact is asked for."""
+        """Return the metric with its research artifact, if it has one and none was chosen."""
         if self.research is None or self.artifact is not None:
             return self
         research_variant(self.research)
@@ -68,16 +68,16 @@ class TrainedMetric(Metric, Trainable):
 
     @property
     def _restored_by(self) -> tuple[Any, ...]:
-        """The options that decide what `restore` makes."""
+        """Options that determine what `restore` returns."""
         return ()
 
     @abstractmethod
     def restore(self, engines: Engines, artifact: Artifact) -> Any:
-        """The networks as the artifact's training left them."""
+        """Return the trained networks of an artifact."""
 
     @property
     def uses(self) -> frozenset[str]:
-        """An artifact names its own encoder; `--encoder` can only say where a folder is now."""
+        """An artifact names its own encoder; `--encoder` can only give a folder's new path."""
         known = {entry.name for entry in read_registry()}
         return frozenset() if self.info.backbone in known else frozenset({"encoder"})
 
@@ -94,11 +94,11 @@ class TrainedMetric(Metric, Trainable):
 
 @dataclass(frozen=True)
 class MeanMetric(TrainedMetric):
-    """A trained metric whose score of a dialogue is the mean of its turns', with a percentile."""
+    """A trained metric that scores a dialogue by the mean of its turns, with a percentile."""
 
     @property
     def dialogue_table(self) -> str:
-        """Which of the artifact's tables has the scores of human dialogues."""
+        """Name of the artifact's table of scores of human dialogues."""
         return "dialogue"
 
     def join_turns(self, turns: Sequence[Scores], empty: int, engines: Engines) -> Scores:
@@ -112,7 +112,7 @@ class MeanMetric(TrainedMetric):
 def calibrated_score(
     artifact: Artifact, value: float, table: str, explanation: Mapping[str, Any] | None = None
 ) -> Score:
-    """A score with its percentile in one of the artifact's tables of human scores."""
+    """Return a score with its percentile in one of the artifact's tables of human scores."""
     quantiles = artifact.statistics.get(f"calibration.{table}")
     if quantiles is None or not math.isfinite(value):
         return Score.of(value, explanation)
@@ -133,7 +133,7 @@ def with_context(
 
 
 def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
-    """What an artifact keeps of the scores of human responses."""
+    """Return the quantiles of human scores that an artifact stores."""
     levels = np.linspace(0, 1, QUANTILES)
     quantiles: NDArray[np.float32] = np.quantile(scores, levels).astype(np.float32)
     return quantiles
@@ -142,9 +142,9 @@ def quantiles_of(scores: NDArray[Any]) -> NDArray[np.float32]:
 def calibration(
     scores: NDArray[Any], groups: Sequence[Sequence[Exchange]], name: str = ""
 ) -> dict[str, Tensor]:
-    """The tables that an artifact keeps: scores of human responses, and of whole dialogues.
+    """Return an artifact's tables: quantiles of the scores of human responses and dialogues.
 
-    `groups` are the exchanges of each dialogue, whose scores follow each other.
+    `groups` has the exchanges of each dialogue, in the order of the scores.
     """
     import torch
 
@@ -157,6 +157,6 @@ def calibration(
 
 
 def percentile_of(value: float, quantiles: NDArray[Any]) -> float:
-    """Share of human responses that score no better, 0 to 100."""
+    """Return the percentage of human responses that score no better, 0 to 100."""
     below = np.searchsorted(quantiles, np.float32(value), side="right")
     return round(100 * float(below) / len(quantiles), 1)

@@ -1,4 +1,4 @@
-"""How a training ends: what it made, beside what comes with causerie and what costs no training."""
+"""The end of a training: the new artifact compared with the shipped one and with no training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from causerie.training.trainable import TrainingRun
 
 RANKED = 500
-"""Held-out exchanges that are ranked."""
+"""Number of held-out exchanges that are ranked."""
 COSINE = "the untrained cosine"
 
 
@@ -34,11 +34,11 @@ def verdict(
     artifact: Artifact,
     held: Corpus,
 ) -> dict[str, str]:
-    """R@1 of a new artifact's scores, of the shipped one's and of the cosine, and who is better.
+    """Compare the R@1 of a new artifact with the shipped one's and the untrained cosine's.
 
-    The shipped one is left out where it stands on another encoder than this training.
+    The shipped artifact is left out if it is built on another encoder than this training.
     """
-    run.say("comparing with what comes with causerie, and with the untrained cosine")
+    run.say("comparing with the shipped artifact and with the untrained cosine")
     items = corpus_items(held, RANKED, run.config.seed)
     exchanges = [exchange for item in items for exchange in item]
     ends = np.cumsum([len(item) for item in items])[:-1]
@@ -65,7 +65,7 @@ def verdict(
 def told(
     name: str, new: ClusteredRatio, others: Mapping[str, ClusteredRatio], n: int, candidates: int
 ) -> dict[str, str]:
-    """The shares with their intervals, and a sentence on the differences."""
+    """Return the shares with their intervals, and a sentence on the differences."""
     shares = {name: new, **others}
     on = f"on {n:,} held-out exchanges"
     results = {f"R@1 of {candidates} {on}, {who}": own.text() for who, own in shares.items()}
@@ -81,6 +81,6 @@ def _word(gain: Estimate) -> str:
 
 
 def _scores(metric: TrainedMetric, exchanges: Sequence[Exchange], engines: Engines) -> FloatArray:
-    """Of each exchange; NaN where there is none."""
+    """Return the score of each exchange, NaN if it is unscored."""
     rows = metric.score_exchanges(exchanges, engines)
     return np.array([np.nan if row[0].value is None else row[0].value for row in rows])

@@ -1,4 +1,4 @@
-"""Where weights come from: a registry of known models, a store that verifies them, a loader."""
+"""Pretrained and trained weights: a registry of known models, a verifying store, a loader."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Artifacts: trained metrics on disk, as a folder of JSON, safetensors and a card.
 
-config.json             metric, version, hyper-parameters, backbone with its hash, seed, and the
-                        digest of all that decides scores, so that it can be told without weights;
-                        and what each source of its data is licensed under
-network.safetensors     trained weights, float16; without the encoder's where another artifact,
-                        which comes with causerie, has the same: config.json names it
+config.json             metric, version, hyper-parameters, seed, backbone with its digest, the
+                        digest of all that determines scores (so that it is known without reading
+                        the weights), and the licence of each source of training data
+network.safetensors     trained weights, float16; if a shipped artifact has the same encoder,
+                        config.json names it and the encoder's weights are left out
 statistics.safetensors  means, covariances, calibration: float32
 card.md                 data, licence, recipe, results, limits
-LICENSE                 of the data it was trained on, which goes with the weights
+LICENSE                 licences of the training data, which apply to the weights
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST_REASON = 200
 
 @dataclass(frozen=True)
 class ArtifactInfo:
-    """What an artifact's config.json says: enough to name it without reading its weights."""
+    """The contents of an artifact's config.json: enough to identify it without its weights."""
 
     folder: Path
     metric: str
@@ -46,16 +46,16 @@ class ArtifactInfo:
     backbone_sha256: str
     options: Mapping[str, Any]
     licences: tuple[Licence, ...]
-    """Of the data that it was trained on; none where an earlier version did not write them."""
+    """Licences of its training data; empty if an earlier version did not write them."""
 
     @property
     def free(self) -> bool:
-        """Whether it is known that commercial use is allowed."""
+        """Whether all its licences are known to allow commercial use."""
         return bool(self.licences) and all(one.free for one in self.licences)
 
     @classmethod
     def read(cls, folder: Path, metric: str | None = None) -> ArtifactInfo:
-        """The artifact in a folder; one of `metric` where that is given."""
+        """Read the artifact in a folder; refuse one of another metric than `metric`."""
         files = [folder / name for name in (CONFIG, NETWORK, STATISTICS)]
         states = [file.stat() if file.is_file() else None for file in files]
         if metric is not None and (other := metric_of(folder)) != metric:
@@ -64,17 +64,17 @@ class ArtifactInfo:
 
     @classmethod
     def find(cls, name: str, metric: str | None = None) -> ArtifactInfo:
-        """A shipped artifact by its name, or any by its folder."""
+        """Find a shipped artifact by its name, or any artifact by its folder."""
         return cls.read(find_artifact(name), metric)
 
     def load(self) -> Artifact:
-        """The artifact itself, which must still be the one that was read about."""
+        """Load the artifact, which must not have changed since this was read."""
         artifact = load_artifact(str(self.folder), self.metric)
         self.check_same(artifact.sha256)
         return artifact
 
     def check_same(self, sha256: str) -> None:
-        """Scores must come from the artifact that their signature names."""
+        """Check that scores come from the artifact that their signature names."""
         if sha256 != self.sha256:
             raise CauserieError(
                 f"the artifact {self.folder} changed after it was first read: start again"
@@ -83,7 +83,7 @@ class ArtifactInfo:
 
 @lru_cache(64)
 def _read_info(folder: Path, states: tuple[tuple[int, int] | None, ...]) -> ArtifactInfo:
-    """What a config.json says, read once as long as the files stay as they are."""
+    """Read a config.json, once as long as the files do not change."""
     config = _whole_config(folder)
     return ArtifactInfo(
         folder,
@@ -98,7 +98,7 @@ def _read_info(folder: Path, states: tuple[tuple[int, int] | None, ...]) -> Arti
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A trained metric: all that scoring needs besides the backbone."""
+    """A trained metric: everything that scoring needs besides the backbone."""
 
     metric: str
     backbone: str
@@ -109,17 +109,17 @@ class Artifact:
     network: Mapping[str, Tensor]
     """Trained weights, in float16; those of the backbone begin with `encoder.`."""
     statistics: Mapping[str, Tensor]
-    """What was measured on human exchanges, in float32."""
+    """Statistics measured on human exchanges, in float32."""
     card: str
     licence: str
-    """Under which the weights may be used: that of the data they were trained on, by source."""
+    """Licence of the weights: that of the training data, by source."""
     encoder_of: str | None = None
-    """A shipped artifact that has the same encoder, so that its weights are not written again."""
+    """Shipped artifact with the same encoder, whose weights are not written again."""
     version: str = __version__
-    """Of causerie when it was trained."""
+    """Version of causerie that trained it."""
 
     def __post_init__(self) -> None:
-        """Scores right after training are those after saving and loading."""
+        """Round the weights, so that scores after training equal those after saving and loading."""
         import torch
 
         for name, dtype in (("network", torch.float16), ("statistics", torch.float32)):
@@ -128,15 +128,15 @@ class Artifact:
 
     @cached_property
     def sha256(self) -> str:
-        """The digest of everything that decides a score."""
+        """Digest of everything that determines a score."""
         return _hash(_json(self._config()), {**self.network, **self.statistics})
 
     def encoder_sha256(self, part: str = "encoder") -> str:
-        """Of all that makes its encoder: artifacts with the same one share it."""
+        """Return the digest of its encoder: artifacts with the same one share it."""
         return _hash(self.backbone_sha256, self.part(part))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
-        """The weights whose names begin with `prefix` and a dot, without it, in float32."""
+        """Return the weights named `prefix.*` in float32, with the prefix removed."""
         start = f"{prefix}."
         return {
             name.removeprefix(start): tensor.float()
@@ -145,7 +145,7 @@ class Artifact:
         }
 
     def save(self, folder: Path) -> None:
-        """Write it: whole or not at all; an older artifact in its place is replaced."""
+        """Write the artifact atomically, replacing an artifact that is already there."""
         from safetensors.torch import save
 
         from causerie.models.weights import check_finite
@@ -156,7 +156,7 @@ class Artifact:
             check_finite({**self.network, **self.statistics})
         except ValueError as error:
             raise CauserieError(
-                f"the training of {self.metric} came to nothing ({error}): train again with a "
+                f"the training of {self.metric} diverged ({error}): train again with a "
                 "lower learning rate"
             ) from error
         with atomic_folder(folder) as temporary:
@@ -167,12 +167,12 @@ class Artifact:
             (temporary / LICENCE).write_text(self.licence + "\n", encoding="utf-8")
             own = {k: t for k, t in self.network.items() if not self._shares(k)}
             for name, tensors in ((NETWORK, own), (STATISTICS, self.statistics)):
-                # safetensors' own writer would let nobody else read them
+                # safetensors' own writer would make the files private
                 weights = save({k: t.contiguous() for k, t in tensors.items()})
                 (temporary / name).write_bytes(weights)
 
     def _shares(self, name: str) -> bool:
-        """Whether a weight stands in another artifact."""
+        """Whether a weight is stored in another artifact."""
         return self.encoder_of is not None and name.startswith("encoder.")
 
     def _config(self) -> dict[str, Any]:
@@ -200,67 +200,67 @@ def _hash(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def check_place(folder: Path, *, replace: bool = True) -> None:
-    """An artifact can be written there: nothing is, or another artifact that may be replaced."""
+    """Check that the folder does not exist, is empty or holds an artifact to replace."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists() and not is_artifact(folder):
-        raise CauserieError(f"{folder} exists and is no artifact: choose another place")
+        raise CauserieError(f"{folder} exists and is not an artifact: choose another folder")
     if folder.exists() and not replace:
         raise CauserieError(
-            f"{folder} holds an artifact: choose another place, or add --force to replace it"
+            f"{folder} holds an artifact: choose another folder, or add --force to replace it"
         )
 
 
 def shipped(name: str) -> Path | None:
-    """Folder of an artifact that comes with causerie, or with a package that adds to it."""
+    """Return the folder of an artifact shipped with causerie or with a package that extends it."""
     return shipped_folder("artifacts", name, CONFIG)
 
 
 def shipped_artifacts(metric: str | None = None) -> list[str]:
-    """The names of those artifacts, sorted: all, or those of a metric."""
+    """Return the sorted names of all shipped artifacts, or of those of a metric."""
     names = shipped_names("artifacts", CONFIG)
     return [name for name in names if metric in (None, metric_of(find_artifact(name)))]
 
 
 def research_variant(name: str) -> Path:
-    """Folder of an artifact that learned from data for research only."""
+    """Return the folder of an artifact trained on research-only data."""
     folder = shipped(name)
     if folder is None:
         raise CauserieError(
-            f"{name} is not here: what learned from data for research only comes in a package of "
-            "its own, so run `pip install causerie-research` (in the repository: `./research`), or "
-            "leave --research out"
+            f"{name} is not installed: artifacts trained on research-only data come in a separate "
+            "package, so run `pip install causerie-research` (in the repository: `./research`), or "
+            "omit --research"
         )
     return folder
 
 
 def artifact_folder(name: str) -> Path | None:
-    """Folder of a shipped artifact by its name, or of any by its path; None if there is none."""
+    """Return the folder of a shipped artifact or of a path; None if it is not an artifact."""
     folder = shipped(name) or Path(name)
     return folder if (folder / CONFIG).is_file() else None
 
 
 def find_artifact(name: str) -> Path:
-    """The same, or an error that says what to do."""
+    """Return the folder of an artifact, or raise an error that says what to do."""
     folder = artifact_folder(name)
     if folder is None:
         raise CauserieError(
-            f"{name} is no artifact: give the name of a shipped one or a folder that "
+            f"{name} is not an artifact: give the name of a shipped one or a folder that "
             "`causerie train` wrote"
         )
     return folder
 
 
 def metric_of(folder: Path) -> str:
-    """Which metric the artifact in a folder belongs to."""
+    """Return the metric to which the artifact in a folder belongs."""
     metric = _read_config(folder)["metric"]
     return str(metric)
 
 
 def load_artifact(name: str, metric: str | None = None) -> Artifact:
-    """A shipped artifact by its name, or any by its folder; one of `metric` where that is given.
+    """Load a shipped artifact by its name, or any by its folder; check that it is of `metric`.
 
-    Its weights are those that its config.json has the digest of.
+    Its weights must match the digest in its config.json.
     """
     from causerie.models.weights import check_finite, tensors_of
 
@@ -284,19 +284,19 @@ def load_artifact(name: str, metric: str | None = None) -> Artifact:
             licence=(folder / LICENCE).read_text(encoding="utf-8").removesuffix("\n"),
             version=config["version"],
         )
-        check_finite({**artifact.network, **artifact.statistics})  # as halves, too
+        check_finite({**artifact.network, **artifact.statistics})  # after rounding to float16, too
         if config["sha256"] != artifact.sha256:
-            raise ValueError("its weights are not those that its config.json names")
+            raise ValueError("its weights do not match the digest in its config.json")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(str(folder), error) from error
     return artifact
 
 
 def _shared_encoder(encoder: Mapping[str, str]) -> dict[str, Tensor]:
-    """The weights of the encoder that an artifact has in common with a shipped one."""
+    """Return the weights of the encoder that an artifact shares with a shipped one."""
     folder = shipped(encoder["of"])
     if folder is None or "encoder" in _read_config(folder):
-        raise ValueError(f"{encoder['of']} is not an artifact that has an encoder to share")
+        raise ValueError(f"{encoder['of']} is not a shipped artifact with an encoder of its own")
     keeper = load_artifact(encoder["of"])
     if keeper.encoder_sha256() != encoder["sha256"]:
         raise ValueError(f"this version of causerie has another encoder in {encoder['of']}")
@@ -312,7 +312,7 @@ def damaged(where: str, error: Exception) -> CauserieError:
 
 
 def is_artifact(folder: Path) -> bool:
-    """Whether a folder with a config.json is one of causerie: pretrained networks have one too."""
+    """Whether a folder with a config.json is an artifact: pretrained networks have one too."""
     try:
         _read_config(folder)
     except CauserieError:
@@ -321,7 +321,7 @@ def is_artifact(folder: Path) -> bool:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """A config.json that names a metric; nothing else about it is known to be right."""
+    """Read a config.json that names a metric; nothing else in it is checked."""
     try:
         config = read_content(folder / CONFIG).json()
     except (OSError, ValueError) as error:
@@ -333,7 +333,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _whole_config(folder: Path) -> dict[str, Any]:
-    """A config.json that has all that an artifact needs, of the right types."""
+    """Read a config.json and check that it has all that an artifact needs, of the right types."""
     config = _read_config(folder)
     try:
         texts = {key: config[key] for key in ("version", "sha256")}

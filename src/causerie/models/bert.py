@@ -1,10 +1,9 @@
 """BERT for scoring, without transformers: importing that library takes longer than most scoring.
 
 The network of Devlin et al. (2019): embeddings, then layers of self-attention and a feed-forward
-part, each with a residual and layer normalisation after it. Weights have the names that published
-checkpoints give them, so trained weights fit either implementation; the tests hold this one
-against transformers. Whatever is not a plain BERT in a local folder is left to transformers, and
-so is training.
+part, each followed by a residual connection and layer normalisation. Weights are named as in
+published checkpoints, so trained weights fit either implementation; the tests compare this one
+with transformers. Networks other than a plain BERT, and training, are left to transformers.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _USUAL = {
     "add_cross_attention": False,
     "quantization_config": None,
 }
-"""What a configuration must say, or not speak of, for a network to be a plain BERT."""
+"""Values that the configuration of a plain BERT has, if it has these keys at all."""
 _UNUSED = ("pooler.", "cls.", "embeddings.position_ids")
-"""Weights of a checkpoint that do not make vectors of tokens."""
+"""Weights of a checkpoint that token vectors do not depend on."""
 _UNLIMITED = 1_000_000
 
 
 @dataclass(frozen=True)
 class BertSizes:
-    """The part of a configuration that says how large the network is."""
+    """The sizes in a configuration."""
 
     vocab_size: int
     hidden_size: int
@@ -56,7 +55,7 @@ class BertSizes:
 
 
 class PlainTokenizer:
-    """A tokenizer.json with the few manners of transformers that the encoder engine needs."""
+    """A tokenizer.json behind the part of transformers' interface that the encoder engine uses."""
 
     def __init__(self, files: ModelFiles) -> None:
         self._tokenizer = Tokenizer.from_buffer(bytes(files.read("tokenizer.json").data))
@@ -72,7 +71,7 @@ class PlainTokenizer:
     def __call__(
         self, texts: Any, pair: str | None = None, *, add_special_tokens: bool = True, **_: Any
     ) -> dict[str, Any]:
-        """Tokens of a list of texts, or of one text with its pair; "[SEP]" in a text is text."""
+        """Tokenize a list of texts, or one text with its pair; "[SEP]" in a text is plain text."""
         self._tokenizer.encode_special_tokens = True
         if isinstance(texts, str):
             one = self._tokenizer.encode(texts, pair, add_special_tokens=add_special_tokens)
@@ -82,7 +81,7 @@ class PlainTokenizer:
 
 
 class _FromFile:
-    """Leaves weights as they are until those of a file take their place."""
+    """A mixin that skips initialisation, as the weights are loaded from a file."""
 
     def reset_parameters(self) -> None:
         pass
@@ -101,7 +100,7 @@ class LayerNorm(_FromFile, nn.LayerNorm):
 
 
 class Normed(nn.Module):
-    """A linear map; then what went in before it is added, and everything is normalised."""
+    """A linear map followed by a residual connection and layer normalisation."""
 
     def __init__(self, inputs: int, sizes: BertSizes) -> None:
         super().__init__()
@@ -114,7 +113,7 @@ class Normed(nn.Module):
 
 
 class Attention(nn.Module):
-    """Every token looks at every other that is not padding."""
+    """Multi-head self-attention over all tokens except padding."""
 
     def __init__(self, sizes: BertSizes) -> None:
         super().__init__()
@@ -136,7 +135,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then a feed-forward part."""
+    """Self-attention followed by a feed-forward part."""
 
     def __init__(self, sizes: BertSizes) -> None:
         super().__init__()
@@ -153,7 +152,7 @@ class Layer(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Words, segments and positions together."""
+    """The sum of word, segment and position embeddings, normalised."""
 
     def __init__(self, sizes: BertSizes) -> None:
         super().__init__()
@@ -173,13 +172,13 @@ class Embeddings(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """What the network gives, named as transformers names it."""
+    """The output of the network, named as in transformers."""
 
     last_hidden_state: Tensor
 
 
 class Bert(nn.Module):
-    """The whole network, with the attributes that the encoder engine asks a network for."""
+    """The whole network, with the attributes that the encoder engine needs."""
 
     unused = _UNUSED
 
@@ -223,7 +222,7 @@ def is_plain_bert(files: ModelFiles) -> bool:
 
 
 def load_bert(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> Bert:
-    """The network; a ValueError, KeyError or RuntimeError says what is wrong with its weights."""
+    """Load the network; raise ValueError, KeyError or RuntimeError if its weights are wrong."""
     config = files.settings("config.json")
     sizes = BertSizes(**{name: config[name] for name in BertSizes.__dataclass_fields__})
     weights = {
@@ -232,7 +231,7 @@ def load_bert(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> Be
     used = {n: t for n, t in weights.items() if not n.startswith(_UNUSED)}
     if sizes.num_hidden_layers > len(used):
         raise ValueError(f"it has no weights for {sizes.num_hidden_layers} layers")
-    with torch.device("meta"):  # nothing is made room for but what the file has
+    with torch.device("meta"):  # allocates nothing: the file has the weights
         network = Bert(sizes)
     network.load_state_dict(used, assign=True)
     return network.to(device).eval().requires_grad_(False)

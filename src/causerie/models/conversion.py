@@ -10,8 +10,8 @@ from typing import Any
 from causerie.models.libraries import libraries
 
 _WRITTEN_BY = "5.22.2"
-"""The version of transformers that converted files name, whichever wrote them: it decides nothing,
-and the registry pins the files whole."""
+"""The version of transformers written into converted files, whichever made them: it changes
+nothing, and the registry pins the files byte for byte."""
 
 
 def convert_gguf(file: Path, folder: Path) -> None:
@@ -20,7 +20,7 @@ def convert_gguf(file: Path, folder: Path) -> None:
     import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    # The bar that transformers shows here heeds no setting.
+    # No setting turns off the progress bar that transformers shows here.
     with libraries(offline=True), open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
         tokenizer = AutoTokenizer.from_pretrained(
             file.parent, gguf_file=file.name, local_files_only=True
@@ -30,8 +30,8 @@ def convert_gguf(file: Path, folder: Path) -> None:
         model: Any = AutoModelForCausalLM.from_pretrained(
             file.parent, gguf_file=file.name, dtype=torch.float32, local_files_only=True
         )
-        # The weights are ordinary tensors by now, yet transformers refuses to save what it
-        # still takes for a quantised model.
+        # The weights are ordinary tensors by now, yet transformers refuses to save a model
+        # that it still considers quantised.
         del model.config.quantization_config
         model.hf_quantizer = None
         model.save_pretrained(folder)
@@ -46,7 +46,7 @@ def convert_gguf(file: Path, folder: Path) -> None:
 
 
 def _split_digits(tokenizer: Any, file: Path) -> None:
-    """Give "smollm" tokenizers the first step of theirs: every digit stands alone."""
+    """Restore the first step of "smollm" tokenizers: every digit is a token of its own."""
     from gguf import GGUFReader
     from tokenizers.pre_tokenizers import Digits, Sequence
 

@@ -1,4 +1,4 @@
-"""The files of a model: a folder, and what each of its files must be when it is read."""
+"""The files of a model: a folder with the digest that each file must have when it is read."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Pooling: TypeAlias = Literal["mean", "first"]
-"""How the vectors of an encoder's tokens become one: their mean, or the first token's."""
+"""How an encoder's token vectors become one vector: their mean, or the first token's."""
 
 _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "first",
 }
 _SETTINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
-"""How the names of files end that decide, besides the weights, what a network computes."""
+"""Suffixes of the files that, besides the weights, determine what a network computes."""
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
-"""Of the first kind that a folder has, all count."""
+"""Patterns of weight files; all files of the first pattern that matches any are used."""
 _ADAPTER = "adapter_config.json"
 _MOST_BESIDE = 256 << 20
-"""Bytes of such files beside the weights: the largest tokenizers have a tenth of it."""
+"""Maximum size of the files beside the weights, in bytes; the largest tokenizers need a tenth."""
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model that count, each with the SHA-256 that it must have."""
+    """The files of a model that are used, each with the SHA-256 digest that it must have."""
 
     folder: Path
     sha256: Mapping[str, str]
-    """By the path within the folder, with slashes."""
+    """Digests by path within the folder, with slashes."""
     remedy: str
-    """What to do about a file that is another."""
+    """What to do about a file with another digest, for error messages."""
     weights: tuple[str, ...] = ("model.safetensors",)
 
     @classmethod
     def listed(cls, folder: Path) -> ModelFiles:
-        """What counts in a folder that somebody gives, as it is now.
+        """List the files used in a folder that a user gives, with their present digests.
 
-        Other files may lie there, unlike in a folder of the registry: nothing ever opens them.
+        Unlike in a folder of the registry, other files may be there: nothing ever opens them.
         """
         found = (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)
         weights = next((files for files in found if files), None)
@@ -60,7 +60,7 @@ class ModelFiles:
         if (folder / _ADAPTER).exists():
             raise CauserieError(
                 f"{folder} holds an adapter ({_ADAPTER}) beside a network: "
-                "give a folder in which they are merged, or take the adapter away"
+                "give a folder in which they are merged, or remove the adapter"
             )
         settings = (file for file in folder.rglob("*") if file.suffix in _SETTINGS)
         beside = sorted(file for file in settings if file.is_file())
@@ -70,7 +70,7 @@ class ModelFiles:
         if sum(map(_size, beside)) > _MOST_BESIDE:
             raise CauserieError(
                 f"{folder} holds more than {_MOST_BESIDE >> 20} MB beside the weights, most of it "
-                f"in {largest.relative_to(folder)}: give a folder with nothing but the model"
+                f"in {largest.relative_to(folder)}: give a folder that holds only the model"
             )
         return cls(
             folder,
@@ -81,16 +81,16 @@ class ModelFiles:
 
     @property
     def weights_sha256(self) -> str:
-        """Of the weights alone."""
+        """Digest of the weights alone."""
         return joint_sha256([(name, self.sha256[name]) for name in self.weights])
 
     @property
     def digest(self) -> str:
-        """Of the weights and of the files beside them."""
+        """Digest of the weights and of the files beside them."""
         return hashlib.sha256(repr(sorted(self.sha256.items())).encode()).hexdigest()
 
     def check_list(self, ignored: Iterable[str] = ()) -> None:
-        """Nothing else is in the folder, and nothing in it leads out of it."""
+        """Check that the folder has no other files and no links that lead out of it."""
         _check_links(self.folder, self.folder.rglob("*"))
         known = {*self.sha256, *ignored}
         for file in sorted(self.folder.rglob("*")):
@@ -98,12 +98,12 @@ class ModelFiles:
                 raise CauserieError(f"{file} does not belong there: {self.remedy}")
 
     def check_content(self) -> None:
-        """Every file is what it should be, weights included; reads them all."""
+        """Read and verify every file, weights included."""
         for name in self.sha256:
             self.read(name, mapped=True)
 
     def read(self, name: str, *, mapped: bool = False) -> Content:
-        """One of the files, verified: its bytes are those that were hashed."""
+        """Read one file, verified: the bytes returned are those that were hashed."""
         file = self.folder / name
         try:
             content = read_content(file, mapped=mapped)
@@ -118,14 +118,14 @@ class ModelFiles:
         return content
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What a JSON file beside the weights says; nothing if there is none."""
+        """Return the contents of a JSON file beside the weights; empty if there is none."""
         return settings_in(self.folder / name, self.read(name)) if name in self.sha256 else {}
 
     @contextmanager
     def private_copy(self) -> Iterator[Path]:
-        """A folder of this process with all files but the weights, for libraries that open files.
+        """Copy all files but the weights to a private folder, for libraries that open files.
 
-        What is verified is written there and nothing else, so they find nothing else.
+        Only verified bytes are written there, so the libraries cannot find anything else.
         """
         with temporary_folder("causerie-weights") as folder:
             for name in self.sha256:
@@ -136,7 +136,7 @@ class ModelFiles:
             yield Path(folder)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All weights; ValueError says what is wrong with a file of the right hash."""
+        """Return all weights; raise ValueError if a file with the right digest is unusable."""
         from causerie.models.weights import tensors_of, unpickled_tensors_of
 
         tensors: dict[str, Tensor] = {}
@@ -146,7 +146,7 @@ class ModelFiles:
         return tensors
 
     def _shards(self) -> list[str]:
-        """The weight files that make up the network: one, or those that an index lists."""
+        """Return the weight files of the network: one, or the shards that an index lists."""
         whole = [name for name in self.weights if name.count(".") == 1 and "-of-" not in name]
         if whole:
             return whole[:1]
@@ -166,7 +166,7 @@ def _size(file: Path) -> int:
 
 
 def shards_of(index: Content) -> list[str]:
-    """The weight files that an index names, all of them beside it; ValueError if it has none."""
+    """Return the weight files that an index names, all beside it; raise ValueError otherwise."""
     placed = index.json().get("weight_map")
     shards = sorted({str(shard) for shard in placed.values()}) if isinstance(placed, dict) else []
     outside = [shard for shard in shards if Path(shard).name != shard]
@@ -178,7 +178,7 @@ def shards_of(index: Content) -> list[str]:
 
 
 def settings_in(file: Path, content: Content) -> dict[str, Any]:
-    """What a JSON file says, or an error that names it."""
+    """Parse a JSON file, or raise an error that names it."""
     try:
         return content.json()
     except ValueError as error:
@@ -186,7 +186,7 @@ def settings_in(file: Path, content: Content) -> dict[str, Any]:
 
 
 def _check_links(folder: Path, files: Iterable[Path]) -> None:
-    """No symbolic link leads out of a folder; the hub's cache has its files beside snapshots."""
+    """Check that no link leads out of a folder; the hub's cache keeps files beside snapshots."""
     inside = Path(os.path.realpath(folder))
     if inside.parent.name == "snapshots":
         inside = inside.parent.parent
@@ -199,21 +199,21 @@ def _check_links(folder: Path, files: Iterable[Path]) -> None:
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """How an encoder was made to be used; sentence-transformers folders say so."""
+    """How an encoder is to be used, as a sentence-transformers folder specifies it."""
 
     pooling: Pooling = "mean"
     max_length: int | None = None
 
     @classmethod
     def read(cls, settings: Callable[[str], Mapping[str, Any]]) -> SentenceSettings:
-        """`settings` gives what a file beside the weights says, nothing if there is none."""
+        """`settings` returns the contents of a file beside the weights; empty if there is none."""
         pooling = settings("1_Pooling/config.json")
         modes = [key for key, on in pooling.items() if key.startswith("pooling_mode") and on]
         unknown = [mode for mode in modes if mode not in _POOLINGS]
         if unknown or len(modes) > 1:
             raise CauserieError(
-                f"the encoder pools by {' and '.join(modes)}, which is not supported: "
-                "use one that takes the mean or the first token"
+                f"the encoder uses {' and '.join(modes)}, which is not supported: "
+                "use an encoder with mean or first-token pooling"
             )
         max_length = settings("sentence_bert_config.json").get("max_seq_length")
         return cls(

@@ -1,4 +1,4 @@
-"""Models of the hub: their files in the local hub cache, held against the names they have there."""
+"""Models of the hub: their files in the local hub cache, verified against their names there."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _SETTINGS = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
-"""What tokenizers are made of, besides config.json, which every model has."""
+"""Files of tokenizers, fetched beside config.json, which every model has."""
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-"""The first that there is, in one piece or with an index of its pieces."""
+"""The first that exists is used, in one piece or in shards with an index."""
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether it looks like `owner/name` or, as some old models are called, `name`."""
+    """Whether the name looks like `owner/name` or like `name`, as some old models are called."""
     return _NAME.fullmatch(name) is not None
 
 
 def hub_file(name: str, file: str, offline: bool, revision: str | None = None) -> Path | None:
-    """One file of a hub model, in the local hub cache: `.../snapshots/COMMIT/file`.
+    """Return the path of a hub model's file in the local cache: `.../snapshots/COMMIT/file`.
 
-    None if the hub (offline: the cache) has no such file; `SourceError` if the hub has no such
-    model or does not answer.
+    Returns None if the hub (offline: the cache) has no such file; raises `SourceError` if the
+    hub has no such model or does not answer.
     """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import (
@@ -73,10 +73,10 @@ def hub_file(name: str, file: str, offline: bool, revision: str | None = None) -
 
 
 def hub_files(name: str, revision: str, offline: bool) -> ModelFiles:
-    """Fetch what a network and its tokenizer need; `SourceError` if it is not to be had.
+    """Fetch the files of a network and its tokenizer; raise `SourceError` if that fails.
 
-    The cache calls large files by their SHA-256 and small ones by git's hash, so each can be held
-    against its name; nothing else is there to hold them against.
+    The cache names large files by their SHA-256 and small ones by git's hash, so each file can be
+    verified against its name; no other digests are available.
     """
 
     def get(file: str) -> Path | None:
@@ -99,18 +99,18 @@ def hub_files(name: str, revision: str, offline: bool) -> ModelFiles:
         raise SourceError("it has no model.safetensors")
     files = ModelFiles.listed(folder)
     named = {file: _named(folder / file, digest) for file, digest in files.sha256.items()}
-    return replace(files, sha256=named, remedy="delete it, and it is fetched again")
+    return replace(files, sha256=named, remedy="delete it, and it will be fetched again")
 
 
 def _named(file: Path, digest: str) -> str:
-    """The SHA-256 that a cached file should have; that of small ones is right if git's is."""
+    """Return the SHA-256 that a cached file should have; small files are checked by git's hash."""
     name = os.path.basename(os.path.realpath(file))
-    if not _BLOB.fullmatch(name):  # where there are no links, files have their own names
+    if not _BLOB.fullmatch(name):  # on systems without links, files keep their own names
         return digest
     if len(name) == 64:
         return name
     content = read_content(file)
     head = f"blob {len(content.data)}\0".encode()
     if hashlib.sha1(head + content.data[:], usedforsecurity=False).hexdigest() != name:
-        raise CauserieError(f"{file} is damaged: delete it, and it is fetched again")
+        raise CauserieError(f"{file} is damaged: delete it, and it will be fetched again")
     return content.sha256

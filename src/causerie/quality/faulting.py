@@ -1,19 +1,19 @@
 """How faults are learned: from replies of held-out dialogues, made faulty, and their features.
 
 The learners see all that `quality` sees: a reader of the words (`slips`) and the metrics that
-know whether a reply is on topic. Half of the dialogues teach, the other half calibrates and
-measures.
+know whether a reply is on topic. All replies teach those that are kept; what
+calibrates and is reported is what learners of one half of the dialogues say of the other half.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from causerie.dialogue import Exchange
 from causerie.quality.judging import ALL, fault_probabilities
@@ -49,6 +49,17 @@ class MadeReplies:
     @property
     def fine(self) -> NDArray[np.bool_]:
         return np.logical_not(self.has.any(axis=1))
+
+    @classmethod
+    def joined(cls, halves: Sequence[MadeReplies]) -> MadeReplies:
+        """All of them, in their order."""
+        before = np.cumsum([0, *(max(half.clusters, default=-1) + 1 for half in halves)]).tolist()
+        return cls(
+            tuple(exchange for half in halves for exchange in half.exchanges),
+            np.concatenate([half.has for half in halves]),
+            np.concatenate([half.known for half in halves]),
+            tuple(n + c for n, half in zip(before, halves, strict=False) for c in half.clusters),
+        )
 
     @classmethod
     def of(cls, corpus: Corpus, count: int, seed: int) -> MadeReplies:
@@ -91,6 +102,20 @@ def learn_faults(
     return learners
 
 
+def out_of_fold(features: Sequence[Floats], halves: Sequence[MadeReplies], seed: int) -> Floats:
+    """(replies, faults): of every reply what learners say that saw only the other halves."""
+    found = []
+    for place, own in enumerate(features):
+        others = [other for other in range(len(halves)) if other != place]
+        learners = learn_faults(
+            np.concatenate([features[other] for other in others]),
+            MadeReplies.joined([halves[other] for other in others]),
+            seed,
+        )
+        found.append(np.stack([learners[fault, ALL](own) for fault in FAULTS], axis=1))
+    return np.concatenate(found)
+
+
 def calibrate_faults(said: Floats, made_ones: MadeReplies) -> tuple[Floats, dict[str, float]]:
     """Slopes and offsets of probabilities, and by fault the limit above which it is found."""
     lines, limits = [], {}
@@ -101,7 +126,7 @@ def calibrate_faults(said: Floats, made_ones: MadeReplies) -> tuple[Floats, dict
         slope, offset = logistic_line(seen, has, np.where(has, *each) * len(has))
         lines.append((slope, offset))
         above = np.quantile(said[made_ones.fine, i], 1 - FLAGGED) * slope + offset
-        limits[fault] = round(float(1 / (1 + np.exp(-above))), 6)
+        limits[fault] = float(f"{1 / (1 + np.exp(-above)):.6g}")
     return np.array(lines), limits
 
 
@@ -113,11 +138,15 @@ def logistic_line(
         return 1.0, 0.0
     sign = np.where(labels, 1.0, -1.0)
 
-    def cost(line: Floats) -> float:
-        losses = np.logaddexp(0, -sign * (line[0] * values + line[1]))
-        return float((weights * losses).sum() + FAR * (line**2).sum())
+    def cost(line: Floats) -> tuple[float, Floats]:
+        against = -sign * (line[0] * values + line[1])
+        pulls = -sign * weights * special.expit(against)
+        slopes = np.array([(pulls * values).sum(), pulls.sum()]) + 2 * FAR * line
+        losses = weights * np.logaddexp(0, against)
+        return float(losses.sum() + FAR * (line**2).sum()), slopes
 
-    slope, offset = optimize.minimize(cost, np.array([1.0, 0.0]), method="Nelder-Mead").x
+    found = optimize.minimize(cost, np.array([1.0, 0.0]), jac=True, method="BFGS")
+    slope, offset = found.x
     return float(slope), float(offset)
 
 

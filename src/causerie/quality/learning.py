@@ -25,13 +25,13 @@ from causerie.quality.faulting import (
     MadeReplies,
     calibrate_faults,
     learn_faults,
+    out_of_fold,
     report_faults,
 )
 from causerie.quality.features import Parts, descriptions
 from causerie.quality.judging import ALL, OVERALL, TARGETS, Calibration, Judge
 from causerie.quality.learner import Learner
 from causerie.training.corpus import Corpus, sample
-from causerie.training.faulty import FAULTS
 from causerie.training.judgements import JudgedReplies
 from causerie.training.trainable import Trained, TrainingRun
 
@@ -82,8 +82,7 @@ def learn(engines: Engines, run: TrainingRun, tier: Tier) -> Trained:
     corpus = Corpus.read(run.data, lambda record: run.say(f"skipped {record}"), run.without)
     parts = Parts(engines)
     bank = parts.bank(_bank_replies(corpus, config))
-    halves = corpus.halves(config.seed)
-    teaching, testing = (MadeReplies.of(half, config.made, config.seed) for half in halves)
+    halves = [MadeReplies.of(half, config.made, config.seed) for half in corpus.halves(config.seed)]
 
     def measured(some: Sequence[JudgedReplies]) -> list[Measured]:
         found = []
@@ -100,14 +99,16 @@ def learn(engines: Engines, run: TrainingRun, tier: Tier) -> Trained:
         ]
         return np.concatenate(parts_of)
 
-    faulty, tested = features(teaching.exchanges), features(testing.exchanges)
-    learned, others = [*measured(taken), _measured(_as_judged(teaching), faulty)], measured(left)
+    faulty = [features(half.exchanges) for half in halves]
+    made = _measured(_as_judged(halves[0]), faulty[0])
+    learned, others = [*measured(taken), made], measured(left)
     learners, said = fit_all(learned, others, config)
     judged = [one for one in (*learned, *others) if one.replies.corpus != MADE]
     calibrations = {target: calibrate(judged, said[target], target) for target in TARGETS}
-    learners |= learn_faults(faulty, teaching, config.seed)
-    found = np.stack([learners[fault, ALL](tested) for fault in FAULTS], axis=1)
-    lines, limits = calibrate_faults(found, testing)
+    all_made = MadeReplies.joined(halves)
+    learners |= learn_faults(np.concatenate(faulty), all_made, config.seed)
+    found = out_of_fold(faulty, halves, config.seed)
+    lines, limits = calibrate_faults(found, all_made)
     judge = Judge(parts, bank, tier, learners, calibrations, lines)
     overall = {
         one.replies.name: calibrations[OVERALL].share(said[OVERALL][one.replies.name])
@@ -116,7 +117,7 @@ def learn(engines: Engines, run: TrainingRun, tier: Tier) -> Trained:
     }
     results = {
         **report(judged, overall, config.seed),
-        **report_faults(found, lines, limits, testing),
+        **report_faults(found, lines, limits, all_made),
     }
     backbone = engines.encoder
     artifact = Artifact(

@@ -1,1 +1,1 @@
-"""Ratings: predict what users would have rated, follow it over time, say what cost them."""
+"""Ratings: predict them, follow them over time, and estimate what user signals cost."""

@@ -1,4 +1,4 @@
-"""Two ratings of the same dialogues, as of users and of an expert: how far they agree."""
+"""Agreement between two ratings of the same dialogues, such as by users and by an expert."""
 
 from __future__ import annotations
 
@@ -25,35 +25,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST = 3
-"""Dialogues with both ratings."""
+"""Minimum number of dialogues with both ratings."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two ratings agree, on the scale from 1 to 5; intervals are by user if known."""
+    """Agreement of two ratings from 1 to 5; intervals are clustered by user if known."""
 
     dialogues: int
     pearson: Estimate
     spearman: Estimate
     difference: Estimate
-    """The other rating minus the user's, on average."""
+    """Mean of the other rating minus the user's."""
     same_side: Estimate
     """Share of dialogues that are low for both, or for neither."""
     chance_corrected: float
-    """The same as Cohen's kappa."""
+    """Agreement on low ratings as Cohen's kappa."""
 
 
 def both_ratings(
     dialogues: Sequence[RatedDialogue], other: str, scale: tuple[float, float]
 ) -> tuple[list[RatedDialogue], NDArray[np.float64], NDArray[np.float64]]:
-    """The dialogues that have both, the users' ratings and the others, from 1 to 5."""
+    """Return the dialogues with both ratings, the users' ratings and the others, from 1 to 5."""
     found: list[tuple[RatedDialogue, float, float]] = []
     for one in dialogues:
         given = rating_in(one.dialogue, other)
         if one.rating is not None and given is not None:
             found.append((one, one.rating, to_scale(given, scale)))
     if len(found) < LEAST:
-        raise CauserieError(f"{len(found)} dialogues have a rating and {other}: give {LEAST}")
+        raise CauserieError(
+            f"only {len(found)} dialogues have a rating and {other}: give at least {LEAST}"
+        )
     some, first, second = zip(*found, strict=True)
     return list(some), np.array(first), np.array(second)
 

@@ -1,8 +1,8 @@
-"""What a prediction means: one distribution of ratings, and when to raise an alarm.
+"""Calibration of predictions: a distribution of ratings, and limits for alarms.
 
-All is learned from predictions of dialogues that a model was not fitted on. The rating that a
-predictor gives, the probability of a low one and the class are of the same distribution, and so
-cannot contradict each other: who is predicted to rate higher is less likely to rate low.
+Both are learned from out-of-fold predictions. The predicted rating, the probability of a low one
+and the class come from the same distribution and so cannot contradict each other: a dialogue with
+a higher predicted rating has a lower probability of a low rating.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
 Array: TypeAlias = "NDArray[np.float64]"
 
 BOUNDS = (1.5, 2.5, LOW, 3.5, 4.5)
-"""Between them ratings are told apart: those of the classes, and of low ratings."""
+"""Boundaries between ratings: those of the classes, and that of low ratings."""
 CLASSES = tuple(place for place, bound in enumerate(BOUNDS) if bound != LOW)
 BUDGETS = np.arange(1, 51) / 100
-"""Shares of false alarms that limits are learned for."""
+"""Shares of false alarms for which limits are learned."""
 FALSE_ALARMS = 0.05
-"""The budget where none is given."""
+"""Default share of false alarms."""
 LEAST_OTHERS = 20
-"""Dialogues not rated low, from which on a limit can be learned."""
+"""Minimum number of dialogues not rated low from which limits can be learned."""
 OWN_LIMIT = 50
-"""Such dialogues that have come so far, for a limit of their own; later ones share the last."""
+"""Minimum number of such dialogues at a turn pair with a limit of its own; later pairs share it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How dialogues are rated that a model predicts a number for (proportional odds)."""
+    """Distribution of ratings given a model's prediction (proportional odds model)."""
 
     cuts: Array
-    """One for each of `BOUNDS`, never falling."""
+    """Cut points for `BOUNDS`, non-decreasing."""
     slope: float
-    """At least 0."""
+    """Slope, at least 0."""
     means: Array
     """Mean rating below the first bound, between bounds, and above the last."""
 
     @classmethod
     def of(cls, predicted: Array, ratings: Array) -> Distribution:
-        """Fit it by maximum likelihood to predictions and what was rated then.
+        """Fit by maximum likelihood to predictions and ratings.
 
-        Half a dialogue more in every class, predicted the mean, keeps what nobody rated
-        possible.
+        Half a pseudo-dialogue in every class, at the mean prediction, gives classes without
+        ratings a positive probability.
         """
         places = np.digitize(ratings, BOUNDS)
         count, mean = len(BOUNDS) + 1, float(predicted.mean())
-        # Predictions that differ by less than a hundredth are counted together, to be quick.
+        # Predictions are rounded to hundredths and counted together, for speed.
         x, row = np.unique([*np.round(predicted, 2), mean], return_inverse=True)
         counts = np.zeros((len(x), count))
         np.add.at(counts, (row[:-1], places), 1.0)
@@ -83,28 +83,28 @@ class Distribution:
         return cls(cuts + slope * mean, slope, np.array(means))
 
     def below(self, predicted: ArrayLike) -> Array:
-        """Probabilities that the rating is below each of `BOUNDS`: (predictions, bounds)."""
+        """Return the probabilities of ratings below each of `BOUNDS`: (predictions, bounds)."""
         values: Array = special.expit(self.cuts - self.slope * np.asarray(predicted)[..., None])
         return values
 
     def rating(self, predicted: ArrayLike) -> Array:
-        """The mean of the distribution."""
+        """Return the mean of the distribution."""
         below = self.below(predicted)
         mean: Array = self.means[-1] - below @ np.diff(self.means)
         return mean
 
     def low(self, predicted: ArrayLike) -> Array:
-        """The probability of a rating below 3."""
+        """Return the probability of a rating below 3."""
         return self.below(predicted)[..., BOUNDS.index(LOW)]
 
     def five(self, predicted: ArrayLike) -> NDArray[np.int64]:
-        """The class in which its median is, 1 to 5: below 3 only if a low rating is likelier."""
+        """Return the class of the median, 1 to 5: below 3 only if a low rating is more likely."""
         classes: NDArray[np.int64] = 1 + (self.below(predicted)[..., CLASSES] < 0.5).sum(-1)
         return classes
 
 
 def _unpacked(free: Array) -> tuple[Array, float]:
-    """Free numbers as cuts that rise and a slope above 0."""
+    """Convert unconstrained parameters to increasing cuts and a positive slope."""
     steps = np.exp(np.clip(free[1:-1], -30, 10))
     return np.concatenate([free[:1], free[0] + np.cumsum(steps)]), float(
         np.exp(np.clip(free[-1], -30, 5))
@@ -113,18 +113,18 @@ def _unpacked(free: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What the predictions of one model mean."""
+    """Turns the predictions of one model into distributions and alarms."""
 
     whole: Distribution
-    """Of dialogues that are over."""
+    """Distribution for dialogues that are over."""
     running: Distribution
-    """Of those that still run: how they will be rated."""
+    """Distribution of the final rating for dialogues that are still running."""
     limits: Array
-    """(budgets, turn pairs): an alarm is a probability of a low rating above it."""
+    """(budgets, turn pairs): an alarm is raised if the probability of a low rating is above."""
 
     @classmethod
     def of(cls, whole: Array, running: Sequence[Array], ratings: Array) -> Calibration:
-        """Learn from predictions of whole dialogues, and of each after each of its pairs."""
+        """Fit to predictions of whole dialogues, and of each after each of its pairs."""
         lengths = [len(one) for one in running]
         as_run = Distribution.of(np.concatenate(running), np.repeat(ratings, lengths))
         others = [
@@ -133,12 +133,12 @@ class Calibration:
         return cls(Distribution.of(whole, ratings), as_run, alarm_limits(others))
 
     def limit(self, pairs: int, budget: float = FALSE_ALARMS) -> float:
-        """The limit after so many turn pairs."""
+        """Return the limit after this many turn pairs."""
         row = self.limits[int(np.searchsorted(BUDGETS, check_budget(budget) + 1e-9)) - 1]
         return float(row[min(pairs, len(row)) - 1])
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it, to be saved."""
+        """Return all parameters, to be saved."""
         found = {"limits": self.limits}
         for name, one in (("whole", self.whole), ("running", self.running)):
             found |= {f"{name}.cuts": one.cuts, f"{name}.means": one.means}
@@ -147,12 +147,12 @@ class Calibration:
 
     @classmethod
     def load(cls, tensors: Mapping[str, Tensor]) -> Calibration:
-        """Return what `tensors` gave; raises `ValueError` or `KeyError` where it is none."""
+        """Restore from `tensors`; raise `ValueError` or `KeyError` if they are damaged."""
 
         def numbers(name: str, *shape: int) -> Array:
             values: Array = tensors[name].double().numpy()
             if values.shape != shape or np.isnan(values).any():
-                raise ValueError(f"{name} has other numbers than it should")
+                raise ValueError(f"{name} has the wrong shape or NaN")
             return values
 
         whole, running = (
@@ -170,18 +170,18 @@ def check_budget(budget: float) -> float:
     """Refuse a share of false alarms for which there are no limits."""
     if not BUDGETS[0] <= budget <= BUDGETS[-1]:
         raise CauserieError(
-            f"false alarms are from {BUDGETS[0]:.0%} to {BUDGETS[-1]:.0%}, not {budget:.4g}"
+            f"false alarms must be from {BUDGETS[0]:.0%} to {BUDGETS[-1]:.0%}, not {budget:.4g}"
         )
     return budget
 
 
 def alarm_limits(others: Sequence[Array]) -> Array:
-    """Limits for each budget and number of pairs, from dialogues that were not rated low.
+    """Return limits for each budget and number of pairs, from dialogues not rated low.
 
-    `others` has the probability of a low rating after each pair of each of them. After any
-    number of pairs the same share of those that came so far is above the limit; it is as large
-    as keeps the dialogues that are ever above one within the budget. Where there are too few
-    dialogues nothing is above.
+    `others` has the probability of a low rating after each pair of each of them. After any number
+    of pairs, the same share of the remaining dialogues is above the limit: the largest share for
+    which the dialogues that are ever above stay within the budget. With too few dialogues, limits
+    are infinite.
     """
     if len(others) < LEAST_OTHERS:
         return np.full((len(BUDGETS), 1), np.inf)

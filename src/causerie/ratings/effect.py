@@ -1,10 +1,10 @@
-"""What a signal costs in rating: a doubly robust estimate for those who gave it.
+"""The effect of a signal on the rating: a doubly robust estimate for those who gave it (ATT).
 
-Each signal is compared with what alike dialogues were rated in which nothing fired at that
-moment. The propensity and the outcome without the signal are fitted on other users than those
-they are used on (cross-fitting); the estimate is right if either of the two models is. Moments
-at which nobody alike stays without the signal are left out, and an effect that rests on too few
-of the others is refused. Then what must not change an estimate is changed, to refute it.
+Dialogues with a signal are compared with similar ones in which nothing fired at that moment. The
+propensity and the outcome without the signal are cross-fitted by user; the estimate is consistent
+if either model is right. Moments without comparable controls are left out, and an effect that
+rests on too few users is refused. Refuters then check that the estimate survives changes that
+must not matter.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 LIKELY = 0.9
-"""Moments at which the signal is likelier are left out: there is too little to compare with. One
-control weighs 9 at most, then."""
+"""Moments with a higher propensity are left out, as there is too little to compare with. One
+control can then weigh 9 at most."""
 LEVEL = 0.95
 """Confidence level of intervals."""
 PENALTY = 1.0
-"""Penalty of squared weights, for standardised covariates."""
+"""Penalty on squared weights, for standardised covariates."""
 STEPS, SMALLEST = 100, 1e-6
-"""Newton's method: how many steps at most, and the size at which it is done."""
+"""Newton's method: maximum number of steps, and step size at convergence."""
 REPEATS = 20
-"""How often everything that is random is drawn."""
+"""Number of repetitions of everything random."""
 PLACEBO, CAUSE, SUBSETS = "placebo signals", "random common causes", "subsets"
 WIDTH = "width of the interval"
 EXPECTED = {
@@ -51,12 +51,12 @@ EXPECTED = {
 }
 ANY_NEGATIVE = "any negative signal"
 ANY = "any signal, as in the paper"
-"""Compliments and insults alike."""
+"""Name of the effect of any signal, compliments and insults alike."""
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What a signal changed in the ratings of those who gave it, on average (ATT)."""
+    """The average effect of a signal on the ratings of those who gave it (ATT)."""
 
     estimate: float
     error: float
@@ -65,30 +65,32 @@ class Effect:
     """Lower end of the 95% interval."""
     high: float
     naive: float
-    """The plain difference of mean ratings, of dialogues with the signal and without."""
+    """Difference between the mean ratings of dialogues with and without the signal."""
     signalled: int
-    """Dialogues whose first signal it was, those left out among them."""
+    """Number of dialogues whose first signal it was, including those left out."""
     dialogues: int
     propensities: Array
-    """Probability of the signal at every landmark, by models that had not seen its user."""
+    """Out-of-fold propensity of the signal at every landmark."""
     treated: NDArray[np.bool_]
-    """The landmarks at which it fired."""
+    """Whether it fired at each landmark."""
     left_out: float
-    """Share of the dialogues with the signal that had nobody alike without."""
+    """Share of the dialogues with the signal that had no comparable control."""
     effective: float
-    """Effective number of users without the signal, whose weights differ."""
+    """Effective number of weighted users without the signal."""
     spread: float
     """Standard deviation of the ratings."""
 
     @property
     def e_value(self) -> float:
-        """How strongly an unseen cause would have to act on signal and rating, as risk ratios,
-        to explain the estimate away (VanderWeele and Ding, for a standardised difference)."""
+        """E-value: how strong a confounder would have to be to explain the estimate away.
+
+        It is a risk ratio with signal and rating, of a standardised effect (VanderWeele and Ding).
+        """
         return _e_value(abs(self.estimate) / self.spread)
 
     @property
     def e_value_of_interval(self) -> float:
-        """The same for the end of the interval that is nearer to nothing; 1 if it holds 0."""
+        """E-value of the end of the interval that is nearer to 0; 1 if the interval has 0."""
         if self.low <= 0 <= self.high:
             return 1.0
         return _e_value(min(abs(self.low), abs(self.high)) / self.spread)
@@ -100,14 +102,14 @@ def _e_value(difference: float) -> float:
 
 
 def doubly_robust(study: Study, seed: int = 0) -> Effect:
-    """The cross-fitted augmented inverse propensity estimate with its interval."""
+    """Return the cross-fitted augmented inverse propensity estimate with its interval."""
     _check_users(study, "")
     effect = estimated(study, seed)
     kept = study.part(comparable(effect.propensities, study.treated))
-    _check_users(kept, f" once the {effect.left_out:.0%} without anybody alike are left out")
+    _check_users(kept, f" once the {effect.left_out:.0%} without comparable ones are left out")
     if effect.effective < LEAST:
         raise CauserieError(
-            f"no overlap: those without the signal who are like those with it count as "
+            f"no overlap: comparable users without the signal count as only "
             f"{effect.effective:.0f} users, and an effect needs {LEAST}"
         )
     return effect
@@ -124,17 +126,17 @@ def _check_users(study: Study, when: str) -> None:
 
 
 def comparable(propensities: Array, treated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Landmarks with a propensity that is not too high, and that some control reaches."""
+    """Return which landmarks have a propensity that is not too high and that a control reaches."""
     reached = float(propensities[~treated].max(initial=0.0))
     found: NDArray[np.bool_] = propensities <= min(LIKELY, reached)
     return found
 
 
 def estimated(study: Study, seed: int = 0) -> Effect:
-    """Estimate it however few users there are."""
+    """Estimate the effect without checking the number of users."""
     propensity, without = np.empty(len(study.ratings)), np.empty(len(study.ratings))
     fold, x = _folds(study, seed), _standard(study.covariates)
-    start = logistic(x, study.treated).weights  # so that the fits below need a step or two
+    start = logistic(x, study.treated).weights  # a start from which the fits converge quickly
     for number in range(FOLDS):
         out, inside = fold == number, fold != number
         controls = inside & ~study.treated
@@ -144,13 +146,15 @@ def estimated(study: Study, seed: int = 0) -> Effect:
     treated, unit, p = study.treated[kept], study.unit[kept], propensity[kept]
     count = int(treated.sum())
     if not 0 < count < len(treated):
-        raise CauserieError("no overlap: nobody without the signal is like anybody with it")
+        raise CauserieError(
+            "no overlap: no landmark without the signal is comparable to one with it"
+        )
     weights = np.where(treated, 0.0, p / (1 - p))
     each = np.where(treated, 1.0, -weights) * (study.ratings - without)[kept]
     estimate = float(each.sum()) / count
     influence = np.bincount(unit, each - estimate * treated) / count
     error = math.sqrt(float((influence**2).sum()))
-    # as many degrees of freedom as the rarer side has: a normal interval is too narrow for few
+    # degrees of freedom of the rarer side: a normal interval would be too narrow for few users
     few = min(len(np.unique(unit[kind])) for kind in (treated, ~treated))
     margin = float(stats.t.ppf((1 + LEVEL) / 2, max(1, few - 1))) * error
     dialogues, rows = np.unique(study.dialogue, return_index=True)
@@ -173,7 +177,7 @@ def estimated(study: Study, seed: int = 0) -> Effect:
 
 
 class Linear:
-    """An intercept and a weight per covariate."""
+    """A linear or logistic model: an intercept and a weight per covariate."""
 
     def __init__(self, weights: Array, *, logistic: bool) -> None:
         self.weights, self._logistic = weights, logistic
@@ -184,17 +188,17 @@ class Linear:
 
 
 def ridge(x: Array, y: Array) -> Linear:
-    """Least squares with squared weights penalised, the intercept not."""
+    """Fit ridge regression; the intercept is not penalised."""
     design, penalty = _design(x)
     weights = np.linalg.solve(design.T @ design + np.diag(penalty), design.T @ y)
     return Linear(weights.astype(np.float64), logistic=False)
 
 
 def logistic(x: Array, treated: NDArray[np.bool_], start: Array | None = None) -> Linear:
-    """Penalised logistic regression by Newton's method, from some weights if they are given.
+    """Fit penalised logistic regression by Newton's method, optionally from given weights.
 
-    A step that does not lower the loss is halved: where probabilities are near 0 the curvature
-    says little, and whole steps leap to weights for which everything is impossible.
+    A step that does not lower the loss is halved: with probabilities near 0 the curvature is
+    unreliable, and full steps overshoot.
     """
     design, penalty = _design(x)
     if start is None:
@@ -218,7 +222,7 @@ def logistic(x: Array, treated: NDArray[np.bool_], start: Array | None = None) -
         least = loss(weights)
         if np.abs(step).max() < SMALLEST:
             return Linear(weights, logistic=True)
-    raise CauserieError("the probability of the signal cannot be fitted: it did not settle")
+    raise CauserieError("the propensity model did not converge: the effect cannot be estimated")
 
 
 def _design(x: Array) -> tuple[Array, Array]:
@@ -234,14 +238,14 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _standard(x: Array) -> Array:
-    """Z-scores; a constant is 0."""
+    """Return z-scores; those of a constant are 0."""
     deviation = x.std(0)
     z: Array = (x - x.mean(0)) / np.where(deviation > 1e-9, deviation, 1.0)
     return z
 
 
 def _folds(study: Study, seed: int) -> NDArray[np.int64]:
-    """A fold for each row: a user's are in one, and every fold has its share of signals."""
+    """Return the fold of each row: by user, with an equal share of signals in each."""
     rng = np.random.default_rng(seed)
     ever = np.bincount(study.unit, study.treated) > 0
     fold = np.zeros(len(ever), dtype=np.int64)
@@ -263,7 +267,7 @@ ASSUMED = (
 
 @dataclass(frozen=True)
 class Refutation:
-    """One try to refute an effect; what is expected of it is in `EXPECTED`."""
+    """The result of one refuter; `EXPECTED` says what it should be."""
 
     name: str
     found: float
@@ -273,7 +277,7 @@ class Refutation:
 def refute(
     dialogues: Sequence[Observed], signals: Sequence[int], effect: Effect, seed: int = 0
 ) -> list[Refutation]:
-    """Try all that is `EXPECTED`, in that order."""
+    """Run all refuters in `EXPECTED`, in that order."""
     rng = np.random.default_rng(seed)
     study = study_of(dialogues, signals)
     holding = _placebo(dialogues, float(study.treated.mean()), rng)
@@ -289,10 +293,10 @@ def refute(
 
 
 def _placebo(dialogues: Sequence[Observed], rate: float, rng: np.random.Generator) -> float:
-    """The share of intervals that hold 0 for signals that fire at random, at the rate of the true.
+    """Return the share of intervals that contain 0 for random signals at the true rate.
 
-    Nothing in a dialogue causes them and they cost nothing: what is found all the same comes
-    from how dialogues are chosen and compared.
+    Random signals have no cause and no effect, so an effect found nevertheless is due to how
+    dialogues are selected and compared.
     """
     holding = 0
     for _ in range(REPEATS):
@@ -306,7 +310,7 @@ def _placebo(dialogues: Sequence[Observed], rate: float, rng: np.random.Generato
 
 
 def _random_cause(study: Study, effect: Effect, seed: int, rng: np.random.Generator) -> float:
-    """The largest change by a trait of users that is noise, in standard errors."""
+    """Return the largest change caused by a random trait of users, in standard errors."""
     changes = []
     for _ in range(REPEATS):
         noise = rng.standard_normal(study.unit.max() + 1)[study.unit]
@@ -316,10 +320,10 @@ def _random_cause(study: Study, effect: Effect, seed: int, rng: np.random.Genera
 
 
 def _subsets(study: Study, effect: Effect, seed: int, rng: np.random.Generator) -> float:
-    """How much estimates from four fifths of the users differ, over how much they should.
+    """Return the deviation of estimates from four fifths of the users, relative to the expected.
 
-    Without replacement, a share s of a sample has an estimate that deviates from the whole one's
-    by sqrt(1/s - 1) standard errors: one half.
+    The estimate from a share s of a sample, drawn without replacement, deviates from the whole
+    one's by sqrt(1/s - 1) standard errors: one half.
     """
     ever = np.bincount(study.unit, study.treated) > 0
     kinds = [np.unique(study.unit[ever[study.unit] == kind]) for kind in (True, False)]
@@ -333,16 +337,16 @@ def _subsets(study: Study, effect: Effect, seed: int, rng: np.random.Generator) 
 
 @dataclass(frozen=True, eq=False)
 class EffectReport:
-    """Effects of signals, together and each by itself."""
+    """The effects of signals, jointly and individually."""
 
     effects: dict[str, Effect]
     refused: dict[str, str]
-    """Signals without an effect, and why."""
+    """Signals without an estimate, with the reason."""
     refutations: dict[str, list[Refutation]]
-    """What was tried, by effect."""
+    """Results of the refuters, by effect."""
 
     def stands(self, name: str) -> bool:
-        """Whether nothing that was tried has refuted an effect."""
+        """Whether an effect passed all refuters."""
         return all(one.passed for one in self.refutations[name])
 
 
@@ -354,7 +358,7 @@ def effects_of(
     pooled: bool = False,
     by: str | None = None,
 ) -> EffectReport:
-    """Estimate doubly robust effects of the signals that can be trusted; try to refute them.
+    """Estimate doubly robust effects of the signals that are precise enough; try to refute them.
 
     `pooled` adds that of any signal, compliments included; `by` adds, for every bot (or value of
     another field), that of any negative signal in its own dialogues.
@@ -391,7 +395,7 @@ def effects_of(
 def _observed(log: MeasuredLog) -> list[Observed]:
     extractor = log.extractor
     if np.isnan(log.ratings).any():
-        raise CauserieError("effects are on ratings: leave out the dialogues without one")
+        raise CauserieError("effects need ratings: omit the dialogues without one")
     standardize = Standardizer.of(extractor.features, log.raw)
     found = []
     for one, rating, raw in zip(log.dialogues, log.ratings.tolist(), log.raw, strict=True):

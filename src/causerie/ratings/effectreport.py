@@ -1,4 +1,4 @@
-"""What signals cost, as tables, pictures and a page."""
+"""Reports of effects: tables, Markdown and pictures of what signals cost."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PAPERS_COUNTS = (
 BARS = 20
 WIDTH, HEIGHT, MARGIN = 560, 220, 30
 ROW, NAMES, EDGE = 22, 250, 20
-"""The picture of effects: height of a row, width of the names, and of the right margin."""
+"""Layout of the chart of effects: row height, width of the names, right margin."""
 
 
 def counts_table(log: MeasuredLog) -> Table:
-    """Return how often users give each signal, beside the paper's table 1."""
+    """Return the frequency of each signal, beside the paper's table 1."""
     signals = [log.extractor.signals(raw) for raw in log.raw]
     spoke = [~np.isnan(one[:, 0]) for one in signals]
     fired = [fired_signals(one)[rows] for one, rows in zip(signals, spoke, strict=True)]
@@ -50,7 +50,7 @@ def counts_table(log: MeasuredLog) -> Table:
 
 
 def effect_tables(report: EffectReport) -> list[Table]:
-    """Return the effects, and how well they stood the attempts to refute them if there are any."""
+    """Return the effects and, if there are any, the results of the refuters."""
     headings = [
         "signal",
         "dialogues with it first",
@@ -89,7 +89,7 @@ def effect_tables(report: EffectReport) -> list[Table]:
 
 
 def verdict(report: EffectReport, name: str) -> str:
-    """Return what an effect is worth in a few words."""
+    """Return a short verdict on an effect."""
     failed = [one.name for one in report.refutations[name] if not one.passed]
     if failed:
         return f"falls: {', '.join(failed)}"
@@ -107,7 +107,7 @@ def effect_markdown(counts: Table, report: EffectReport) -> str:
 
 
 def effects_svg(report: EffectReport) -> str:
-    """Effects with their intervals, a row each; hollow where something has refuted it."""
+    """Draw the effects with their intervals, a row each; refuted ones are hollow."""
     shown = report.effects
     ends = [0.0, *(end for one in shown.values() for end in (one.low, one.high))]
     first, last, step = round_ends(min(ends), max(max(ends), min(ends) + 0.1), 8)
@@ -136,7 +136,7 @@ def effects_svg(report: EffectReport) -> str:
 
 
 def overlap_svg(effect: Effect) -> str:
-    """Propensities of the moments with a signal (up) and of those without (down)."""
+    """Draw the distribution of propensities with a signal (up) and without (down)."""
     top = float(effect.propensities.max())
     edges = np.linspace(0, top, BARS + 1)
     counts = [
@@ -164,7 +164,7 @@ def overlap_svg(effect: Effect) -> str:
 
 
 def pictures(report: EffectReport) -> Mapping[str, str]:
-    """Return the pictures by name: the effects, and the overlap of the first."""
+    """Return pictures by name: the effects, and the overlap of the first one."""
     if not report.effects:
         return {}
     first: Sequence[Effect] = list(report.effects.values())[:1]

@@ -1,4 +1,4 @@
-"""How well models predict ratings of dialogues that they were not fitted on."""
+"""Cross-validation: how well models predict ratings of dialogues they were not fitted on."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 AFTER = (1, 2, 4, 8)
-"""Turn pairs after which it is asked how dialogues that go on will be rated."""
+"""Numbers of turn pairs after which the ratings of running dialogues are predicted."""
 SHARES = (0.25, 0.5, 0.75)
-"""Shares of a dialogue after which it is asked too, though nobody knows them while it runs."""
+"""Shares of a dialogue after which they are predicted, too; unknown while it is running."""
 ALARMS = (FALSE_ALARMS, 0.1, 0.2)
-"""Budgets of false alarms that are tried."""
+"""Budgets of false alarms to evaluate."""
 LEAST = 40
-"""Dialogues from which on a cross-validation says something."""
+"""Minimum number of dialogues for a meaningful cross-validation."""
 
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pearson's, of predictions and ratings, one for each fold.
+    """Pearson correlations of predictions and ratings, one for each fold.
 
-    Between folds, predictions differ by what else was fitted on, and even the mean of the others
-    would correlate. nan where nothing varies, None where there are too few days.
+    They are not pooled, because predictions of different folds come from different fits, and even
+    the mean rating would correlate. NaN where nothing varies, None with too few days.
     """
 
     individual: tuple[float | None, ...]
@@ -55,10 +55,10 @@ class Correlations:
 
 @dataclass(frozen=True)
 class Foretold:
-    """How well a low rating is foretold at some moment of dialogues that go on."""
+    """How well low ratings of running dialogues are predicted at some moment."""
 
     after: int | float
-    """Turn pairs, or the share of them."""
+    """Number of turn pairs, or their share."""
     dialogues: int
     auc: tuple[float, ...]
     """Area under the ROC curve, in each fold with both low and other ratings."""
@@ -68,16 +68,16 @@ class Foretold:
 
 @dataclass(frozen=True)
 class Alarms:
-    """What alarms were worth, one for each dialogue at most, with limits of other folds."""
+    """Quality of alarms, at most one per dialogue, with limits learned on other folds."""
 
     budget: float
-    """Share of false alarms that was allowed."""
+    """Allowed share of false alarms."""
     false: float
-    """Share of the dialogues that were not rated low for which there was one."""
+    """Share of the dialogues not rated low that had an alarm."""
     caught: float
-    """Share of the low-rated ones."""
+    """Share of the low-rated dialogues that had an alarm."""
     ahead: float
-    """Turn pairs that were still to come when a low-rated one had its alarm, on average."""
+    """Mean number of turn pairs left at the alarm of a low-rated dialogue."""
 
 
 @dataclass(frozen=True)
@@ -85,24 +85,24 @@ class HeadsEffect:
     """The paper's estimate: the difference between the heads of a CF-LSTM."""
 
     effect: float
-    """Mean of outcome under the signal minus outcome without (ATE)."""
+    """Mean outcome under the signal minus that without it (ATE)."""
     factual_error: float
-    """Mean squared error of the outcome that happened."""
+    """Mean squared error of the factual outcome."""
     counterfactual_gap: float
-    """Mean squared difference of the two outcomes."""
+    """Mean squared difference between factual and counterfactual outcome."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """One run of a cross-validation."""
+    """Results of one run of a cross-validation."""
 
     correlations: Correlations
     binary: float
-    """Accuracy of telling low ratings, at probability ½."""
+    """Accuracy of predicting low ratings, at probability ½."""
     five: float
-    """Accuracy of the class."""
+    """Accuracy of the class from 1 to 5."""
     heads: HeadsEffect | None
-    """The effect that a model which tells two treatments apart implies."""
+    """The effect implied by a model of two treatments."""
     inverted: Correlations | None
     """Correlations of its predictions with all treatments inverted."""
     foretold: tuple[Foretold, ...]
@@ -112,9 +112,9 @@ class Quality:
 
     @property
     def early(self) -> tuple[float, ...]:
-        """AUCs while dialogues run, `AFTER` so many pairs, by fold: what models are chosen by.
+        """AUCs by fold, averaged over the moments in `AFTER`, by which models are chosen.
 
-        At a share of a dialogue, how long it is so far tells how long it will be.
+        Shares of a dialogue do not count: its length so far would reveal its final length.
         """
         moments = [one.auc for one in self.foretold if isinstance(one.after, int) and one.auc]
         folds = max(map(len, moments), default=0)
@@ -128,23 +128,23 @@ class Evaluation:
 
     dialogues: int
     features: tuple[str, ...]
-    """Groups that models saw."""
+    """Groups of features that models saw."""
     majority_binary: float
     majority_five: float
     treated: float
     """Share of dialogues in which a signal of a treatment fired."""
     models: Mapping[str, Sequence[Quality]]
-    """A run per seed."""
+    """Runs by model, one per seed."""
     days: int = 0
-    """Different dates of dialogues: what L1d rests on."""
+    """Number of different dates, on which L1d is based."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Models that could not be fitted, and why."""
+    """Models that could not be fitted, with the reason."""
     predicted: Mapping[str, OutOfFold] = field(default_factory=dict)
-    """What each model predicted with the first seed."""
+    """Predictions of each model with the first seed."""
 
     @property
     def best(self) -> str:
-        """The model, no sentinel, with the highest early AUC, or else correlation."""
+        """The model, except sentinels, with the highest early AUC, then correlation."""
         able = [name for name in self.models if name not in SENTINELS]
         if not able:
             raise CauserieError(next(iter(self.failed.values()), "there is no model to choose"))
@@ -168,7 +168,7 @@ def evaluate(
     by: str = "dialogue",
     watch: Watch = ignore,
 ) -> Evaluation:
-    """Cross-validate: folds of dialogues, of bots or of users, which are then all unknown."""
+    """Cross-validate over folds of dialogues, or of bots or users, which are then unseen."""
     ratings = log.ratings
     preparation = Preparation.of(log, range(len(log.raw)), options.treatments)
     treated = [one.treatment > 0 for one in preparation.examples(log)]
@@ -204,7 +204,7 @@ def evaluate(
 
 
 def quality_of(predicted: OutOfFold, log: MeasuredLog) -> Quality:
-    """Compare predictions with ratings; what those of a fold mean is learned from the others."""
+    """Compare predictions with ratings; each fold is calibrated on the others."""
     dialogues, ratings, fold = log.dialogues, log.ratings, predicted.fold
     low = np.array([is_low(rating) for rating in ratings])
     five = np.array([five_class(rating) for rating in ratings])
@@ -256,9 +256,11 @@ def quality_of(predicted: OutOfFold, log: MeasuredLog) -> Quality:
 def heads_effect(
     outcomes: NDArray[np.float64], treatments: NDArray[np.int64], ratings: NDArray[np.float64]
 ) -> HeadsEffect:
-    """Return the effect that outcomes under no treatment and under one, (dialogues, 2), imply."""
+    """Return the effect implied by outcomes without and with treatment, (dialogues, 2)."""
     if outcomes.shape[1] != 2:
-        raise CauserieError("the difference of heads is between two: fit a cf-lstm of two")
+        raise CauserieError(
+            "the effect needs a model with two heads: fit a cf-lstm with one group of signals"
+        )
     without, under = outcomes.T
     happened = np.where(treatments > 0, under, without)
     other = np.where(treatments > 0, without, under)
@@ -270,7 +272,7 @@ def heads_effect(
 
 
 def pairs_seen(pairs: int, share: float) -> int:
-    """How many turn pairs that share of a dialogue is; at least one."""
+    """Return the number of turn pairs in a share of a dialogue, at least one."""
     return max(1, int(pairs * share))
 
 
@@ -280,7 +282,7 @@ def _foretold(
     low: NDArray[np.bool_],
     fold: NDArray[np.int64],
 ) -> Foretold:
-    """Dialogues that end at the moment are none that go on; a share is of every dialogue."""
+    """Measure one moment; after a number of pairs, dialogues that have ended do not count."""
     lengths = np.array([len(one) for one in running])
     at = np.array([pairs_seen(n, after) if isinstance(after, float) else after for n in lengths])
     rows = (lengths > at) | isinstance(after, float)
@@ -311,7 +313,7 @@ def _alarms(
 
 
 def _mean(values: ArrayLike, nothing: float = math.nan) -> float:
-    """The mean of the finite numbers; `nothing` if there are none."""
+    """Return the mean of the finite numbers; `nothing` if there are none."""
     numbers = np.asarray(values, dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
     return float(numbers.mean()) if len(numbers) else nothing

@@ -1,6 +1,6 @@
-"""What rating models learn from: dialogues as z-scored features, with their treatments.
+"""Examples for rating models: dialogues as z-scored features, with their treatments.
 
-A treatment is which signals a user gave.
+The treatment of a dialogue is the group of signals that its user gave.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ if TYPE_CHECKING:
 
 Masking: TypeAlias = Literal["random", "paper", "none"]
 BEGINNINGS = 3
-"""Beginnings of each dialogue that are learned from."""
+"""Number of prefixes of each dialogue to learn from."""
 HELD_OUT = 6
-"""One example in so many says when to stop."""
+"""One example in this many is held out for early stopping."""
 LEAST = 8
-"""Rated dialogues that a model can be fitted on."""
+"""Minimum number of rated dialogues to fit a model on."""
 NONE = 0
 """The treatment of a dialogue in which no signal fired."""
 
 
 POSITIVE = ("compliment",)
 NEGATIVE = tuple(name for name in TREATMENTS if name not in POSITIVE)
-"""Signals of trouble that are right often enough to count as treatments."""
+"""Negative signals that are precise enough to count as treatments."""
 
 
 @dataclass(frozen=True)
 class Treatments:
-    """Groups of signals; treatment t is that a signal of group t fired (counted from 1).
+    """Groups of signals; in treatment t, a signal of group t fired (counted from 1).
 
-    The default is one group of those negative signals that are right often enough with real
-    users; the paper's has all signals, compliments among them. With
-    several, a dialogue in which signals of more than one fired has the first of them: name the
-    gravest first.
+    The default is one group of the negative signals that are precise enough with real users; the
+    paper's group has all signals, compliments included. A dialogue with signals of several groups
+    has the first of these treatments, so name the gravest first.
     """
 
     groups: tuple[tuple[str, ...], ...] = (NEGATIVE,)
@@ -56,14 +55,16 @@ class Treatments:
         if unknown:
             raise CauserieError(f"unknown signal {unknown[0]!r}: use {', '.join(SIGNALS)}")
         if len(set(named)) < len(named) or not all(self.groups):
-            raise CauserieError("a signal is in one treatment, and every treatment has one")
+            raise CauserieError(
+                "every treatment needs a signal, and a signal can be in only one treatment"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Treatments:
-        """Read groups, separated by commas, of signals joined by plus signs.
+        """Parse groups, separated by commas, of signals joined by plus signs.
 
-        `negative` stands for the negative signals of the default that no other group names, `paper`
-        for all signals in one group.
+        `negative` stands for the default's negative signals that no other group names, `paper` for
+        all signals in one group.
         """
         if text.strip() == "paper":
             return cls((SIGNALS,))
@@ -79,11 +80,11 @@ class Treatments:
 
     @property
     def count(self) -> int:
-        """How many treatments there are, with that of no signal."""
+        """Number of treatments, including that of no signal."""
         return len(self.groups) + 1
 
     def of_pairs(self, probabilities: Floats) -> NDArray[np.int64]:
-        """The treatment of each turn pair from its odes, one column per class."""
+        """Return the treatment of each turn pair from its odes, with a column per class."""
         fired = fired_signals(probabilities)
         found = np.zeros(len(fired), dtype=np.int64)
         for treatment in reversed(range(1, self.count)):
@@ -93,30 +94,30 @@ class Treatments:
 
 
 def of_dialogue(pairs: NDArray[np.int64]) -> int:
-    """The treatment of a dialogue from those of its pairs."""
+    """Return the treatment of a dialogue from those of its pairs."""
     return int(min((t for t in pairs.tolist() if t != NONE), default=NONE))
 
 
 def fired_signals(probabilities: Floats) -> NDArray[np.bool_]:
-    """Which of the 14 classes fire, where nothing said gives no signal."""
+    """Return which of the 14 classes fire; none does where nothing is said."""
     fired: NDArray[np.bool_] = np.nan_to_num(probabilities) > THRESHOLD
     return fired
 
 
 def signals_in(probabilities: Floats) -> tuple[str, ...]:
-    """The signals that fire in any of the rows; `other` is none."""
+    """Return the signals that fire in any of the rows, without `other`."""
     fired = fired_signals(probabilities)
     return tuple(name for place, name in enumerate(SIGNALS) if bool(fired[:, place].any()))
 
 
 @dataclass(frozen=True, eq=False)
 class Standardizer:
-    """Z-scores with the statistics of the fitted log."""
+    """Computes z-scores with the statistics of the fitted log."""
 
     mean: Floats
     deviation: Floats
     fill: Floats
-    """What stands for a missing value, per feature."""
+    """Replacement of missing values, per feature."""
 
     @classmethod
     def of(cls, features: Sequence[Feature], dialogues: Sequence[Floats]) -> Standardizer:
@@ -128,13 +129,13 @@ class Standardizer:
         for feature, count in zip(features, measured, strict=True):
             if feature.source == COLUMNS and not count:
                 raise CauserieError(
-                    f"no turn has a number {feature.name!r}: leave it out of --columns, or name "
-                    f"whose it is where both sides have one, as in user.{feature.name}"
+                    f"no turn has a number {feature.name!r}: omit it from --columns or, if both "
+                    f"sides have one, name the side, as in user.{feature.name}"
                 )
         total = np.maximum(measured, 1)
         mean = np.nansum(rows, 0) / total
         deviation = np.sqrt(np.nansum((rows - mean) ** 2, 0) / total)
-        deviation[deviation < 1e-6] = 1.0  # a constant says nothing, and must not divide
+        deviation[deviation < 1e-6] = 1.0  # a constant carries no information
         fill = np.where(np.isnan(rules), mean, rules)
         return cls(*(a.astype(np.float32) for a in (mean, deviation, fill)))
 
@@ -153,11 +154,11 @@ class Example:
     treatments: NDArray[np.int64]
     """The treatment of each pair."""
     texts: tuple[str, ...]
-    """What was said, in order, one per pair: for the model that reads text."""
+    """Text of each pair in order, for the model that reads text."""
     rating: float = float("nan")
-    """The rating from 1 to 5; nan if unknown."""
+    """The rating from 1 to 5; NaN if unknown."""
     running: bool = False
-    """Whether more is to come."""
+    """Whether the dialogue is still running."""
 
     @property
     def treatment(self) -> int:
@@ -169,7 +170,7 @@ class Example:
 
     @cached_property
     def summary(self) -> Floats:
-        """Fixed length: average, first, penultimate and last pair, how many, how many signals."""
+        """Average, first, penultimate and last pair, number of pairs and of signals."""
         rows = self.features
         penultimate = rows[-2] if len(rows) > 1 else rows[-1]
         signals = float((self.treatments != NONE).sum())
@@ -177,7 +178,7 @@ class Example:
         return np.concatenate([rows.mean(0), rows[0], penultimate, rows[-1], counts])
 
     def cut(self, pairs: int) -> Example:
-        """Its first pairs, with the same rating, as it still runs; what comes later is masked."""
+        """Return its first pairs as a running dialogue with the same rating; the rest is masked."""
         return replace(
             self,
             running=True,
@@ -188,7 +189,7 @@ class Example:
 
 
 def split(examples: Sequence[Example], seed: int = 0) -> tuple[list[Example], list[Example]]:
-    """Those to learn from, and those held out to say when to stop: some of every treatment."""
+    """Split into training examples and held-out ones for early stopping, by treatment."""
     shuffled = random.Random(seed).sample(list(examples), len(examples))
     order = sorted(shuffled, key=lambda one: one.treatment)
     held = order[HELD_OUT - 1 :: HELD_OUT]
@@ -196,11 +197,11 @@ def split(examples: Sequence[Example], seed: int = 0) -> tuple[list[Example], li
 
 
 def prefixes(examples: Sequence[Example], masking: Masking, seed: int = 0) -> list[Example]:
-    """Beginnings of dialogues, to learn from how they will be rated (3.3.3).
+    """Return prefixes of dialogues for learning how running dialogues will be rated (3.3.3).
 
-    The paper's are of low-rated dialogues, cut at every signal as if they had ended there, which
-    teaches that what is short, or ends with a signal, is low. Ours are of all dialogues, cut
-    anywhere, and known to go on.
+    The paper cuts low-rated dialogues at every signal as if they had ended there, which teaches
+    that short dialogues, or those ending with a signal, are low. Ours are cut from all dialogues
+    at random and marked as running.
     """
     if masking == "paper":
         return [
@@ -217,7 +218,7 @@ def prefixes(examples: Sequence[Example], masking: Masking, seed: int = 0) -> li
 def stratified_batches(
     examples: Sequence[Example], count: int, rng: random.Random
 ) -> list[list[Example]]:
-    """Return batches of about one size with their share of every treatment, and never none."""
+    """Return batches of about equal size, each with its share of every treatment."""
     batches: list[list[Example]] = [[] for _ in range(count)]
     dealt = 0
     for treatment in sorted({one.treatment for one in examples}):
@@ -237,15 +238,15 @@ def check_examples(train: Sequence[Example], held: Sequence[Example]) -> None:
     if len(examples) < LEAST:
         raise CauserieError(f"{len(examples)} rated dialogues are too few: give at least {LEAST}")
     if any(math.isnan(one.rating) for one in examples):
-        raise CauserieError("a model learns from rated dialogues only: leave out the others")
+        raise CauserieError("a model learns only from rated dialogues: omit the others")
 
 
 def check_treatments(examples: Sequence[Example], count: int) -> None:
-    """A head without an example would predict at random."""
+    """Check that every head has examples, as it would otherwise predict at random."""
     absent = sorted(set(range(count)) - {one.treatment for one in examples})
     if absent:
         what = f"a signal of treatment {absent[0]} fired" if absent[0] else "no signal fired"
         raise CauserieError(
-            f"there is no dialogue to learn from in which {what}: give more dialogues, or fit a "
-            "model that tells no treatments apart, such as lstm"
+            f"there is no training dialogue in which {what}: give more dialogues, or fit a "
+            "model without treatments, such as lstm"
         )

@@ -1,7 +1,7 @@
-"""Turn features: what is measured about each turn pair, z-scored by the statistics of a log.
+"""Turn features: the numbers measured for each turn pair, from which ratings are predicted.
 
-Some are scores of metrics, computed and kept by a `Scorer`; odes reads the user's turn, every other
-metric the response. The others (`Group`) are measured here, cost little and are kept nowhere.
+Some are scores of metrics, computed and cached by a `Scorer`; odes reads the user's turn, every
+other metric the response. The others (`Group`) are computed here, are cheap and not cached.
 """
 
 from __future__ import annotations
@@ -42,44 +42,44 @@ Floats: TypeAlias = "NDArray[np.float32]"
 Side: TypeAlias = Literal["said", "response"]
 
 FAST = ("odes", "valence", "specificity", "words", "density")
-"""Groups that need no language model."""
+"""Groups of features that need no language model."""
 ALL = (*FAST, "relevance", "fed")
 COLUMNS = "columns"
 RANKED = ("width", "depth")
-"""Names that a ranker such as DialogRPT can be given by, as in `width=MODEL`."""
+"""Names for rankers such as DialogRPT, as in `width=MODEL`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number about a turn pair."""
+    """One number of a turn pair."""
 
     name: str
     source: str
     """The metric or group that it belongs to."""
     missing: float | None = None
-    """What stands for it where it cannot be measured; None: its mean in the fitted log."""
+    """Replacement where it cannot be measured; None for its mean in the fitted log."""
 
 
 class Group(ABC):
-    """Features that are measured together, without a network."""
+    """Features that are computed together, without a network."""
 
     name: str
     features: tuple[Feature, ...]
     version: ClassVar[int] = 1
-    """Raise it whenever the code gives other values."""
+    """Version of the code; raise it whenever values change."""
 
     @property
     def signature(self) -> str:
-        """What decides the values besides the turns."""
+        """All that determines the values besides the turns."""
         return f"{self.name}/{self.version}"
 
     @abstractmethod
     def measure(self, pairs: Sequence[TurnPair]) -> Floats:
-        """Return a row per pair, a column per feature; nan where there is nothing to measure."""
+        """Return a row per pair and a column per feature; NaN where nothing can be measured."""
 
 
 class Valence(Group):
-    """How pleased the user's words are, -1 to 1, by the lexicon of TextBlob."""
+    """Sentiment of the user's words from -1 to 1, by TextBlob's lexicon."""
 
     name = "valence"
     features = (Feature("valence", "valence"),)
@@ -96,10 +96,10 @@ class Valence(Group):
 
 
 class Specificity(Group):
-    """Mean normalised IDF of the response's words: 0 for the commonest, 1 for unheard ones.
+    """Mean normalised IDF of the response's words: 0 for the most common, 1 for unseen words.
 
-    Words are counted in the frequencies of the shipped graph, which knows nouns, verbs and
-    adjectives; all other words are common.
+    Frequencies are those of the shipped graph, which has nouns, verbs and adjectives; all other
+    words count as common.
     """
 
     name = "specificity"
@@ -139,7 +139,7 @@ class Specificity(Group):
 
 
 class Words(Group):
-    """How much either side says, as log(1 + words)."""
+    """Length of either side's turn, as log(1 + words)."""
 
     name = "words"
     features = (Feature("words.user", "words", 0.0), Feature("words.system", "words", 0.0))
@@ -150,7 +150,7 @@ class Words(Group):
 
 
 class Columns(Group):
-    """Numbers that the caller gave for turns, such as the confidence of speech recognition."""
+    """Numbers given with the turns, such as the confidence of speech recognition."""
 
     name = COLUMNS
 
@@ -168,10 +168,10 @@ class Columns(Group):
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of a metric: of the response, or where it is odes, of the user's turn."""
+    """The scores of a metric for the response or, for odes, for the user's turn."""
 
     name: str
-    """As the caller wrote it."""
+    """Name of the group as the caller wrote it."""
     alias: str
     metric: Metric
 
@@ -181,7 +181,7 @@ class Scored:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """A column each; who says nothing gives no signal."""
+        """One feature per column; a missing turn gives no signal."""
         missing = 0.0 if isinstance(self.metric, Odes) else None
         columns = Plan({self.alias: self.metric}).columns
         return tuple(Feature(column, self.metric.name, missing) for column in columns)
@@ -191,7 +191,7 @@ _OWN: dict[str, type[Group]] = {group.name: group for group in (Valence, Specifi
 
 
 def groups_of(names: Sequence[str], columns: Sequence[str] = ()) -> list[Group | Scored]:
-    """Return the groups of these names: any metric, or folder of an artifact, is one."""
+    """Return the groups of these names; any metric or folder of an artifact is a group."""
     found: list[Group | Scored] = []
     for name in names:
         if name in _OWN:
@@ -211,14 +211,14 @@ def _metrics(name: str) -> dict[str, Metric]:
 
 
 def parse_feature_names(text: str) -> tuple[str, ...]:
-    """Read `fast`, `all` and names of groups, separated by commas; folders get their full path."""
+    """Parse `fast`, `all` and names of groups, separated by commas; make folders absolute."""
     known = {"fast": FAST, "all": ALL}
     names = [name.strip() for name in text.split(",") if name.strip()]
     return tuple(dict.fromkeys(one for name in names for one in known.get(name, (_lasting(name),))))
 
 
 def _lasting(name: str) -> str:
-    """A name that means the same wherever a predictor is loaded."""
+    """Return a name that is valid wherever a predictor is loaded."""
     alias, equals, named = name.rpartition("=") if ":" not in name else ("", "", name)
     if equals and alias in RANKED and Path(named).is_dir():
         return f"{alias}={Path(named).resolve()}"
@@ -228,7 +228,7 @@ def _lasting(name: str) -> str:
 
 
 class Extractor:
-    """Measures all features of turn pairs; scores that a store keeps come from there."""
+    """Computes all features of turn pairs; scores come from a store if it has them."""
 
     def __init__(
         self,
@@ -242,10 +242,12 @@ class Extractor:
         self.features = tuple(feature for group in groups for feature in group.features)
         names = [feature.name for feature in self.features]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise CauserieError(f"two groups both give a feature {twice[0]}: name one ALIAS=METRIC")
+            raise CauserieError(
+                f"two groups have a feature {twice[0]}: rename one with ALIAS=METRIC"
+            )
         if not {f"odes.{name}" for name in CLASSES} <= set(names):
             written = ", ".join(group.name for group in groups)
-            raise CauserieError(f"features {written}: add odes, which treatments need")
+            raise CauserieError(f"features {written} lack odes, which treatments need: add it")
         self._odes = [names.index(f"odes.{name}") for name in CLASSES]
         scored = [one for one in groups if isinstance(one, Scored)]
         sides = dict.fromkeys(one.side for one in scored)
@@ -290,7 +292,7 @@ class Extractor:
 
     @cached_property
     def signature(self) -> str:
-        """What decides the values besides the turns, and besides the precision of networks."""
+        """All that determines the values besides the turns and the precision of networks."""
         usual = Settings()
         settings = replace(self.engines.settings, dtype=usual.dtype, backend=usual.backend)
         engines = self.engines if settings == self.engines.settings else Engines(settings)
@@ -301,7 +303,7 @@ class Extractor:
 
     @property
     def covariates(self) -> list[int]:
-        """The places of features that are no signals."""
+        """Indices of the features that are not signals."""
         return [i for i, f in enumerate(self.features) if f.source != Odes.name]
 
     def signals(self, raw: Floats) -> Floats:
@@ -329,7 +331,7 @@ class Extractor:
         return np.split(whole, ends)[:-1]
 
     def _scores(self, side: Side, pairs: Sequence[TurnPair], watch: Watch) -> dict[str, Floats]:
-        """One value per pair in each column, nan where that side says nothing."""
+        """Return one value per pair for each column, NaN where that side says nothing."""
         scorer = self.scorers[side]
         present = [(i, one) for i, pair in enumerate(pairs) if (one := getattr(pair, side))]
         batches, done = [], 0
@@ -346,7 +348,7 @@ class Extractor:
         return found
 
     def measured(self, dialogues: Sequence[RatedDialogue], watch: Watch = ignore) -> MeasuredLog:
-        """Return rated dialogues with their features, measured once for all that needs them."""
+        """Return rated dialogues with their features, computed once for all uses."""
         return MeasuredLog(
             tuple(dialogues), tuple(self([one.pairs for one in dialogues], watch)), self
         )
@@ -354,7 +356,7 @@ class Extractor:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredLog:
-    """Rated dialogues, and the raw features of each, a row per pair."""
+    """Rated dialogues with the raw features of each, a row per pair."""
 
     dialogues: tuple[RatedDialogue, ...]
     raw: tuple[Floats, ...]
@@ -362,11 +364,11 @@ class MeasuredLog:
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """The users' ratings, nan where a dialogue has none."""
+        """The users' ratings, NaN where a dialogue has none."""
         given = [np.nan if one.rating is None else one.rating for one in self.dialogues]
         return np.array(given, dtype=np.float64)
 
 
 def _hash(package: str, *path: str) -> str:
-    """The digest of a file that comes with a package and decides values."""
+    """Return the digest of a package's data file that determines values."""
     return hashlib.sha256(files(package).joinpath(*path).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""How a rating model is fitted on a log, and what it predicts for dialogues that it did not see."""
+"""Fitting rating models on logs, and their out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = CfLstm.name
 AUTO = ("mlp", "lstm", CfLstm.name)
-"""Models that are tried where none is named."""
+"""Models that are tried if none is named."""
 FOLDED = ("dialogue", "bot", "user")
-"""What folds can be made of: those of bots, or of users, are then unseen."""
+"""Units of folds: by bot or by user, those held out are unseen."""
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What is fitted."""
+    """The model to fit and its options."""
 
     model: str = DEFAULT_MODEL
     treatments: Treatments = field(default_factory=Treatments)
@@ -48,7 +48,7 @@ class Preparation:
 
     @classmethod
     def of(cls, log: MeasuredLog, rows: Iterable[int], treatments: Treatments) -> Preparation:
-        """Return the preparation with the statistics of some dialogues of a log."""
+        """Return a preparation with the statistics of some dialogues of a log."""
         raw = [log.raw[index] for index in rows]
         standardizer = Standardizer.of(log.extractor.features, raw)
         return cls(log.extractor, standardizer, treatments)
@@ -72,11 +72,11 @@ class Preparation:
 
 
 Fit: TypeAlias = Callable[[Sequence[int]], tuple[Preparation, RatingModel]]
-"""Fits a model on some dialogues of a log, given by their places."""
+"""Fits a model on some dialogues of a log, given by their indices."""
 
 
 def new_model(options: FitOptions, extractor: Extractor) -> RatingModel:
-    """Return a model, not fitted."""
+    """Return an unfitted model."""
     return build(
         options.model,
         options.config,
@@ -87,7 +87,7 @@ def new_model(options: FitOptions, extractor: Extractor) -> RatingModel:
 
 
 def fitting(log: MeasuredLog, options: FitOptions) -> Fit:
-    """Return what fits models on parts of a log."""
+    """Return a function that fits models on parts of a log."""
 
     def fit(rows: Sequence[int]) -> tuple[Preparation, RatingModel]:
         preparation = Preparation.of(log, rows, options.treatments)
@@ -100,10 +100,10 @@ def fitting(log: MeasuredLog, options: FitOptions) -> Fit:
 
 
 def fit_model(model: RatingModel, examples: Sequence[Example]) -> None:
-    """Fit a model on dialogues, and if it has a network on their beginnings too (3.3.3).
+    """Fit a model on dialogues and, if it has a network, on their prefixes (3.3.3).
 
-    As in the paper, its beginnings fine-tune a model of whole dialogues; ours are learned with
-    the whole ones.
+    The paper's prefixes fine-tune a model of whole dialogues; ours are learned together with the
+    whole ones.
     """
     config = model.config
     train, held = split(examples, config.seed)
@@ -117,7 +117,7 @@ def fit_model(model: RatingModel, examples: Sequence[Example]) -> None:
 def with_prefixes(
     train: Sequence[Example], held: Sequence[Example], config: ModelConfig
 ) -> tuple[list[Example], list[Example]]:
-    """Both sides with beginnings of their own dialogues."""
+    """Add prefixes of their own dialogues to both sides."""
     first, second = (
         [*some, *prefixes(some, config.masking, config.seed)] for some in (train, held)
     )
@@ -126,20 +126,20 @@ def with_prefixes(
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """What a model predicts for every dialogue of a log, by fits that had not seen it."""
+    """Out-of-fold predictions for every dialogue of a log."""
 
     fold: NDArray[np.int64]
     """The fold of each dialogue."""
     treatments: NDArray[np.int64]
     """The treatment of each dialogue."""
     outcomes: NDArray[np.float64]
-    """Of whole dialogues, under every treatment that the model tells apart."""
+    """Predictions of whole dialogues under every treatment that the model distinguishes."""
     running: tuple[NDArray[np.float64], ...]
-    """Of each dialogue after each of its pairs, while it runs."""
+    """Predictions of each dialogue after each of its pairs, while it is running."""
 
     @property
     def whole(self) -> NDArray[np.float64]:
-        """Of whole dialogues, under the treatment that each had."""
+        """Predictions of whole dialogues under their own treatments."""
         had = self.treatments if self.outcomes.shape[1] > 1 else np.zeros_like(self.treatments)
         found: NDArray[np.float64] = self.outcomes[np.arange(len(had)), had]
         return found
@@ -147,7 +147,7 @@ class OutOfFold:
     def calibration(
         self, ratings: NDArray[np.float64], rows: Sequence[int] | None = None
     ) -> Calibration:
-        """Learn what predictions mean, from all dialogues or from some."""
+        """Calibrate predictions on all dialogues or on some."""
         rows = range(len(ratings)) if rows is None else rows
         some = np.asarray(rows)
         return Calibration.of(self.whole[some], [self.running[row] for row in rows], ratings[some])
@@ -156,13 +156,15 @@ class OutOfFold:
 def folds_of(
     dialogues: Sequence[RatedDialogue], seed: int, by: str = "dialogue"
 ) -> NDArray[np.int64]:
-    """A fold for each dialogue; all dialogues of a bot, or of a user, are in one if asked."""
+    """Return the fold of each dialogue; `by` keeps all dialogues of a bot or user in one fold."""
     if by == "dialogue":
         keys: list[str | None] = [str(index) for index in range(len(dialogues))]
     else:
         keys = [one.bot if by == "bot" else one.user for one in dialogues]
         if None in keys or len(set(keys)) < 2:
-            raise CauserieError(f"folds by {by} need the {by} of every dialogue, and two of them")
+            raise CauserieError(
+                f"folds by {by} need the {by} of every dialogue, and at least two different ones"
+            )
     distinct = sorted({key for key in keys if key is not None})
     order = random.Random(seed).sample(distinct, len(distinct))
     count = min(FOLDS, len(distinct))
@@ -171,7 +173,7 @@ def folds_of(
 
 
 def predict_out_of_fold(log: MeasuredLog, fold: NDArray[np.int64], fit: Fit) -> OutOfFold:
-    """Predict each fold by a model that was fitted on the others."""
+    """Predict each fold with a model fitted on the others."""
     treatments = np.zeros(len(fold), dtype=np.int64)
     outcomes: dict[int, NDArray[np.float64]] = {}
     running: dict[int, NDArray[np.float64]] = {}

@@ -1,4 +1,4 @@
-"""Rated logs: dialogues with a user's rating each, read, checked and on one scale, 1 to 5."""
+"""Reading rated logs: dialogues with one user rating each, checked and mapped to 1 to 5."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from causerie.ratings.pairs import TurnPair, turn_pairs
 
 LOWEST, HIGHEST = 1.0, 5.0
 LOW = 3.0
-"""A rating below it is low."""
+"""Ratings below this are low."""
 LEAST_PAIRS = 3
-"""The paper's limit; `ReadOptions.least_pairs` says otherwise."""
+"""Default minimum number of turn pairs, as in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
 class RatedDialogue:
-    """A dialogue that models can be fitted on; without a rating, one they can predict."""
+    """A dialogue to fit models on or, without a rating, to predict."""
 
     dialogue: Dialogue
     pairs: tuple[TurnPair, ...]
@@ -33,33 +33,33 @@ class RatedDialogue:
     day: date | None
     bot: str | None
     user: str | None = None
-    """Who talked and rated: dialogues of one user are not independent."""
+    """The user who talked and rated; dialogues of one user are not independent."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a log means, and what of it is wanted."""
+    """How to interpret a log, and which of its dialogues to use."""
 
     scale: tuple[float, float] | None = None
-    """Lowest and highest rating; None: what each record says in `rating_scale`, or 1 to 5."""
+    """Lowest and highest rating; None for each record's `rating_scale`, or else 1 to 5."""
     system: str | None = None
-    """The speaker who is the system, where neither roles nor names tell."""
+    """Name of the speaker who is the system, if neither roles nor names tell."""
     least_pairs: int = LEAST_PAIRS
     without: Fields = field(default_factory=dict)
-    """Records with these values in these fields are left out, as quality_control=fail."""
+    """Values of fields, such as quality_control=fail; records that have them are left out."""
     rated: bool = True
     """Whether dialogues without a rating are left out."""
     field: str = "rating"
-    """Where the rating is, as in `expert_rating`; a dot goes into an object."""
+    """Field of the rating, such as `expert_rating`; dots lead into nested objects."""
 
 
 @dataclass(frozen=True, eq=False)
 class RatedLog:
-    """The dialogues of a log, and why others were left out."""
+    """The usable dialogues of a log, and why others were left out."""
 
     dialogues: tuple[RatedDialogue, ...]
     skipped: Mapping[str, int]
-    """Reasons, with how many dialogues each."""
+    """Number of dialogues left out, by reason."""
 
 
 def read_log(
@@ -67,7 +67,7 @@ def read_log(
     options: ReadOptions | None = None,
     skipped: Skipped | None = None,
 ) -> RatedLog:
-    """Every usable dialogue of some files; `CauserieError` if there is none."""
+    """Read every usable dialogue of some files; raise `CauserieError` if there is none."""
     options = options or ReadOptions()
     skipped = Skipped() if skipped is None else skipped
     found = tuple(usable(paths, options, skipped))
@@ -75,7 +75,7 @@ def read_log(
 
 
 class Skipped:
-    """Why dialogues were left out; reasons that differ in numbers or quotes alone are one."""
+    """Counts why dialogues were left out; reasons that differ only in numbers or quotes are one."""
 
     _VALUE = re.compile(r"""'[^']*(?:'|$)|"[^"]*(?:"|$)|-?\d[\d.e+]*""")
 
@@ -84,7 +84,7 @@ class Skipped:
         self._first: dict[str, str] = {}
         self._others: set[str] = set()
         self.bad_records = 0
-        """How many could not even be read."""
+        """Number of records that could not be read."""
 
     def add(self, reason: str) -> None:
         kind = self._VALUE.sub("…", reason)
@@ -94,7 +94,7 @@ class Skipped:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """The first of each kind, with how many dialogues."""
+        """The first reason of each kind, with the number of dialogues."""
         return {
             f"{reason} (and the like)" if kind in self._others else reason: self._counts[kind]
             for kind, reason in self._first.items()
@@ -104,7 +104,7 @@ class Skipped:
 def usable(
     paths: Sequence[str | Path], options: ReadOptions, skipped: Skipped
 ) -> Iterator[RatedDialogue]:
-    """Yield them as they are read, for logs of any length; the others are counted in `skipped`."""
+    """Yield usable dialogues as they are read; the others are counted in `skipped`."""
     found = False
     for path in paths:
         for record in read(path):
@@ -127,7 +127,7 @@ def usable(
 
 
 def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
-    """The dialogue as models want it; raises `CauserieError` with the reason why it cannot be."""
+    """Return the dialogue as models need it; raise `CauserieError` if it cannot be used."""
     if value := named_value(dialogue, options.without):
         raise CauserieError(f"has {value}")
     given = rating_in(dialogue, options.field)
@@ -154,7 +154,7 @@ def rated(dialogue: Dialogue, options: ReadOptions) -> RatedDialogue:
 
 
 def rating_in(dialogue: Dialogue, field: str) -> float | None:
-    """A rating by the name of its field, which may be inside an object; None if there is none."""
+    """Return the rating in a field, which may be nested; None if there is none."""
     if field == "rating":
         return dialogue.rating
     found: object = dialogue.metadata
@@ -168,7 +168,7 @@ def rating_in(dialogue: Dialogue, field: str) -> float | None:
 
 
 def _user(given: object) -> str | None:
-    """The name of a user, which some logs write as a list of one."""
+    """Return the name of a user, which some logs write as a list of one."""
     match given:
         case [one]:
             return _user(one)
@@ -178,13 +178,13 @@ def _user(given: object) -> str | None:
 
 
 def group_of(one: RatedDialogue, field: str) -> str | None:
-    """What dialogues are told apart by: the bot, or another field of the record."""
+    """Return the group of a dialogue: its bot, or the value of another field."""
     found = one.bot if field == "bot" else one.dialogue.metadata.get(field)
     return None if found is None else str(found)
 
 
 def day_of(dialogue: Dialogue) -> date | None:
-    """The day of a dialogue; None where its date is none, or says no day, as 2017-07."""
+    """Return the day of a dialogue; None if its date is missing or has no day, such as 2017-07."""
     try:
         return date.fromisoformat((dialogue.date or "")[:10])
     except ValueError:
@@ -198,14 +198,14 @@ def _scale(dialogue: Dialogue, options: ReadOptions) -> tuple[float, float]:
     match given:
         case [int() | float() as low, int() | float() as high]:
             return float(low), float(high)
-    raise CauserieError(f"rating_scale is [low, high], not {given!r:.40}")
+    raise CauserieError(f"rating_scale must be [low, high], not {given!r:.40}")
 
 
 def to_scale(rating: float, scale: tuple[float, float]) -> float:
-    """A rating mapped linearly from its own scale to 1..5; refused if it is outside its scale."""
+    """Map a rating linearly from its own scale to 1..5; refuse one outside its scale."""
     low, high = scale
     if not -math.inf < low < high < math.inf:
-        raise CauserieError(f"a scale goes from low to high, not from {low:g} to {high:g}")
+        raise CauserieError(f"a scale must go from low to high, not from {low:g} to {high:g}")
     if not low <= rating <= high:
         raise CauserieError(f"rating {rating:g} is outside its scale, {low:g} to {high:g}")
     return LOWEST + (HIGHEST - LOWEST) * (rating - low) / (high - low)
@@ -216,5 +216,5 @@ def is_low(rating: float) -> bool:
 
 
 def five_class(rating: float) -> int:
-    """1 to 5, rounded half up: 4.5 is in class 5, 3.4 in class 3."""
+    """Return the class from 1 to 5, rounded half up: 4.5 is in class 5, 3.4 in class 3."""
     return int(min(HIGHEST, max(LOWEST, math.floor(rating + 0.5))))

@@ -1,4 +1,4 @@
-"""Models of ratings, one interface: fit, predict, and the tensors that save them."""
+"""Rating models behind one interface: fit, predict, and save as tensors."""
 
 from __future__ import annotations
 
@@ -42,62 +42,62 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 AT_ONCE = 256
-"""Dialogues predicted together."""
+"""Number of dialogues predicted together."""
 
 
 @dataclass(frozen=True)
 class ModelConfig(TrainingConfig):
-    """How models are built and fitted."""
+    """Options for building and fitting models."""
 
-    width: int = option(32, "of the representation of a dialogue", least=1)
-    head: int = option(16, "of the hidden layer of a head", least=1)
-    dropout: float = option(0.2, "before the representation and in the heads")
+    width: int = option(32, "width of the representation of a dialogue", least=1)
+    head: int = option(16, "width of the hidden layer of a head", least=1)
+    dropout: float = option(0.2, "dropout before the representation and in the heads")
     wasserstein: float = option(
         0.1, "weight of the distance between treatments (lambda); the paper's is 1", least=0
     )
     batch: int = option(64, "dialogues per step", least=4)
     epochs: float = option(30.0, "passes over the rated dialogues")
-    learning_rate: float = option(3e-3, "highest learning rate")
-    weight_decay: float = option(0.01, "of AdamW", least=0)
+    learning_rate: float = option(3e-3, "peak learning rate")
+    weight_decay: float = option(0.01, "weight decay of AdamW", least=0)
     masking: Masking = option(
         "random",
-        "beginnings to learn from too: of all dialogues, cut anywhere (random), of low-rated ones, "
+        "prefixes to learn from, too: of all dialogues, cut at random (random), of low-rated ones, "
         "cut at their signals (paper), or none",
     )
     tuning: Kind = option(
-        "frozen", "what the transformer trains of its encoder: frozen (nothing), adapter or full"
+        "frozen", "how the transformer tunes its encoder: frozen (not at all), adapter or full"
     )
-    patience: int = option(6, "stop after so many epochs without getting better", least=1)
+    patience: int = option(6, "epochs without improvement after which training stops", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.dropout < 1:
-            raise CauserieError(f"dropout is from 0 to below 1, not {self.dropout}")
+            raise CauserieError(f"dropout must be from 0 to below 1, not {self.dropout}")
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
         return replace(super().loop(batches_per_epoch), patience=self.patience)
 
 
 class RatingModel(ABC):
-    """Predicts ratings; what a prediction means for low ones and classes is `Calibration`'s."""
+    """Predicts ratings; `Calibration` turns predictions into probabilities and classes."""
 
     name: ClassVar[str]
     heads: int = 1
-    """Treatments that it tells apart; 1: it ignores them."""
+    """Number of treatments that it distinguishes; 1 if it ignores them."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
 
     @abstractmethod
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
-        """Learn from rated examples, as `split` gives them; those held out say when to stop."""
+        """Fit to rated examples split by `split`; the held-out ones determine when to stop."""
 
     @abstractmethod
     def outcomes(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        """Predictions under every treatment: (examples, heads)."""
+        """Return predictions under every treatment: (examples, heads)."""
 
     def predict(self, examples: Sequence[Example]) -> NDArray[np.float64]:
-        """Predict each under the treatment that it had."""
+        """Predict each example under its own treatment."""
         outcomes = self.outcomes(examples)
         had = [one.treatment if self.heads > 1 else 0 for one in examples]
         found: NDArray[np.float64] = outcomes[np.arange(len(examples)), had]
@@ -105,15 +105,15 @@ class RatingModel(ABC):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """All that it learned."""
+        """Return all that it learned."""
 
     @abstractmethod
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take what an equally built model learned."""
+        """Load what an identically built model learned."""
 
 
 class Line(RatingModel):
-    """Least squares over a column of ones and columns that say nothing but how long it is."""
+    """Least squares on a constant and, for `Length`, the logarithm of the length."""
 
     columns: ClassVar[int]
 
@@ -141,39 +141,39 @@ class Line(RatingModel):
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         if tensors["line"].shape != self._weights.shape:
-            raise ValueError("the weights are of another model")
+            raise ValueError("the weights belong to another model")
         self._weights = tensors["line"].double()
 
 
 class Mean(Line):
-    """The same for every dialogue: the mean rating."""
+    """Predicts the mean rating for every dialogue."""
 
     name = "mean"
     columns = 1
 
 
 class Length(Line):
-    """A line over the logarithm of how long the dialogue is, the best there is."""
+    """Predicts by the least-squares line over the logarithm of the number of turn pairs."""
 
     name = "length"
     columns = 2
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Compute with one thread meanwhile.
+    """Return a context in which one thread computes.
 
-    Networks as small as these have nothing to share out: where cores are busy, waiting for
-    other threads takes several times as long as the computing.
+    Networks this small gain nothing from several threads: on busy cores, waiting for other
+    threads takes several times as long as computing.
     """
     return used_threads(1)
 
 
 class Neural(RatingModel):
-    """A model with a network, fitted in the training room's loop."""
+    """A model with a network, fitted by the common training loop."""
 
     network: Outcomes
     device: torch.device = torch.device("cpu")
-    """Where the network is: a small one is quickest on the CPU."""
+    """Device of the network; small networks are fastest on the CPU."""
 
     def __init__(self, config: ModelConfig, features: int) -> None:
         super().__init__(config)
@@ -185,7 +185,7 @@ class Neural(RatingModel):
 
     @abstractmethod
     def body(self) -> Body:
-        """Turns a batch into vectors."""
+        """Return the network that turns a batch into vectors."""
 
     def fit(self, train: Sequence[Example], held: Sequence[Example]) -> None:
         check_examples(train, held)
@@ -193,7 +193,7 @@ class Neural(RatingModel):
         self._run(train, held, self.config.learning_rate)
 
     def fine_tune(self, train: Sequence[Example], held: Sequence[Example]) -> None:
-        """Learn on, gently; where that does not help those held out, it stays as it was."""
+        """Fine-tune at a lower rate; keep the old weights if held-out examples do not improve."""
         known = {name: tensor.clone() for name, tensor in self.tensors().items()}
         before = self.error(held)
         self._run(train, held, self.config.learning_rate / 5)
@@ -209,17 +209,17 @@ class Neural(RatingModel):
             run_loop(task, loop, Path(folder))
 
     def batch(self, examples: Sequence[Example]) -> Batch:
-        """Some examples where the network is; it is told which still run if it learned such."""
+        """Return a batch on the network's device; running is a feature only if it was learned."""
         if self.config.masking != "random":
             examples = [replace(one, running=False) for one in examples]
         return Batch.of(examples, self.device)
 
     def threads(self) -> AbstractContextManager[None]:
-        """Return a context with as many threads as it is fitted with."""
+        """Return a context with the number of threads used for fitting."""
         return one_thread()
 
     def error(self, examples: Sequence[Example]) -> float:
-        """What its predictions of rated examples cost on average."""
+        """Return the mean squared error of its predictions of rated examples."""
         batch = self.batch(examples)
         self.network.eval()
         with torch.inference_mode():
@@ -243,7 +243,7 @@ class Neural(RatingModel):
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         found = self.network.load_state_dict(tensors, strict=False)
         if found.unexpected_keys or not self.tensors().keys() <= tensors.keys():
-            raise ValueError("the weights are of another network")
+            raise ValueError("the weights belong to another network")
 
 
 class Mlp(Neural):
@@ -272,9 +272,11 @@ class CfLstm(Lstm):
     def transferred(
         self, treatments: int, train: Sequence[Example], held: Sequence[Example]
     ) -> CfLstm:
-        """The model for more treatments (3.3.4): new heads first, all else frozen; then all."""
+        """Return a model for more treatments (3.3.4): new heads are fitted first, then all."""
         if treatments <= self.heads:
-            raise CauserieError(f"this model has {self.heads} treatments already")
+            raise CauserieError(
+                f"this model already has {self.heads} treatments: give more than that"
+            )
         check_examples(train, held)
         larger = CfLstm(self.config, self.features, treatments)
         larger.network.load_state_dict(self.network.state_dict(), strict=False)
@@ -288,10 +290,10 @@ class CfLstm(Lstm):
 
 
 class Transformer(Neural):
-    """End to end on the text, as far as it fits the window.
+    """Predicts end to end from the text that fits the window.
 
-    With `tuning=adapter` or `full` the encoder learns with the head; by default it stays as it
-    is, and every text is encoded once.
+    With `tuning=adapter` or `full` the encoder is tuned with the head; by default it is frozen,
+    and every text is encoded once.
     """
 
     name = "transformer"
@@ -311,7 +313,7 @@ class Transformer(Neural):
         return TextBody(LearnedVectors(encoder, encoder.pooling), *shape, encoder.model)
 
     def threads(self) -> AbstractContextManager[None]:
-        """Leave them as they are: the encoder is no small network."""
+        """Return a context that changes nothing, as the encoder gains from several threads."""
         return nullcontext()
 
 
@@ -320,7 +322,7 @@ _PLAIN: dict[str, Callable[[ModelConfig, int], RatingModel]] = {
 }
 MODELS = (Mean.name, Length.name, Transformer.name, Mlp.name, Lstm.name, CfLstm.name)
 SENTINELS = (Mean.name, Length.name)
-"""What does not beat them has learned nothing."""
+"""Trivial models: one that does not beat them has learned nothing."""
 
 
 def build(
@@ -331,12 +333,12 @@ def build(
     treatments: int = 2,
     engines: Engines | None = None,
 ) -> RatingModel:
-    """A model of that name, not fitted yet."""
+    """Build a model by its name, not fitted yet."""
     if name == CfLstm.name:
         return CfLstm(config, features, treatments)
     if name == Transformer.name:
         if engines is None:
-            raise CauserieError("the transformer reads with an encoder: give engines")
+            raise CauserieError("the transformer needs an encoder: give engines")
         return Transformer(config, features, engines)
     if name not in _PLAIN:
         raise CauserieError(f"unknown model {name!r}: use {', '.join(MODELS)}")

@@ -1,4 +1,4 @@
-"""Ratings while conversations still run: one alarm each at most, within a budget of false ones."""
+"""Predicting ratings of running conversations, with at most one alarm each."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from causerie.ratings.pairs import TurnPair, turn_pairs
 from causerie.ratings.predictor import RatingPredictor
 
 MOST = 10_000
-"""Conversations that are followed at once; who was silent longest is forgotten first."""
+"""Number of conversations followed at once; the longest silent is forgotten first."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the conversation stands after a turn."""
+    """The state of a conversation after a turn."""
 
     turn: int
     """0-based number of the turn."""
     rating: float
-    """What the conversation will be rated."""
+    """Predicted final rating of the conversation."""
     low: float
     """Probability that the rating will be low."""
     signals: tuple[str, ...]
-    """That this turn fired."""
+    """Signals that fired in this turn."""
     alarm: bool
-    """Whether this is the moment of its one alarm, if it has one."""
+    """Whether the conversation's only alarm is raised at this turn."""
     seconds: float
-    """How long it took to measure the new turn and to predict."""
+    """Seconds taken to measure the new turn and to predict."""
     feature_seconds: float
 
 
 class RatingMonitor:
-    """Give it every turn as it comes; it measures only what is new."""
+    """Follows one conversation turn by turn, measuring only new turns."""
 
     def __init__(
         self,
@@ -48,19 +48,19 @@ class RatingMonitor:
         system: str | None = None,
         false_alarms: float = FALSE_ALARMS,
     ) -> None:
-        """`system` names the speaker who is the system, where neither roles nor names tell.
+        """`system` names the speaker who is the system, if neither roles nor names tell.
 
-        Of conversations that will not be rated low, a share of `false_alarms` may have one.
+        `false_alarms` is the share of conversations not rated low that may have an alarm.
         """
         self._predictor, self._system = predictor, system
         self._budget, self._alarmed = check_budget(false_alarms), False
         self.turns: list[Turn] = []
         width = len(predictor.preparation.extractor.features)
         self._complete: Floats = np.empty((0, width), dtype=np.float32)
-        """Features of the pairs that are complete."""
+        """Features of the complete pairs."""
 
     def update(self, turn: Turn) -> Reading:
-        """The reading after this turn."""
+        """Add a turn; return the reading after it."""
         start = perf_counter()
         said = (*self.turns, turn)
         pairs = turn_pairs(Dialogue("now", said), self._system)
@@ -69,7 +69,7 @@ class RatingMonitor:
         rows = np.concatenate([self._complete, new])
         measured = perf_counter()
         (prediction,) = self._predictor.predict_raw([pairs], [rows], running=True)
-        # All pairs but the last can no longer change; the last may still grow.
+        # Only the last pair can still grow; all others are final.
         self._complete = rows[:-1]
         alarm = self._is_alarm(pairs, prediction.low)
         self._alarmed |= alarm
@@ -85,13 +85,13 @@ class RatingMonitor:
         )
 
     def _is_alarm(self, pairs: Sequence[TurnPair], low: float) -> bool:
-        """Limits are learned where the system has answered: nothing is decided before that."""
+        """Whether to raise the alarm: limits hold only after the system has answered."""
         if self._alarmed or pairs[-1].response is None:
             return False
         return low > self._predictor.calibration.limit(len(pairs), self._budget)
 
     def _signals(self, pair: TurnPair, row: Floats) -> tuple[str, ...]:
-        if pair.response is not None:  # the user's part was told when it came
+        if pair.response is not None:  # the user's signals were reported with the user's turn
             return ()
         return signals_in(self._predictor.preparation.extractor.signals(row))
 
@@ -111,11 +111,11 @@ class Switchboard:
         self._monitors: OrderedDict[str, RatingMonitor] = OrderedDict()
 
     def next(self, name: str, turn: Turn) -> Reading:
-        """The reading after the next turn of a conversation."""
+        """Add the next turn of a conversation; return the reading after it."""
         return self._monitor(name).update(turn)
 
     def so_far(self, name: str, turns: Sequence[Turn]) -> list[Reading]:
-        """The readings of all turns that are new, given all there are; others begin it anew."""
+        """Return readings of new turns, given all so far; start again if earlier turns differ."""
         known = [(turn.speaker, turn.text) for turn in self._monitor(name).turns]
         if known != [(turn.speaker, turn.text) for turn in turns[: len(known)]]:
             self.end(name)

@@ -1,4 +1,4 @@
-"""The networks: bodies that turn dialogues into vectors, heads that rate them, how they learn."""
+"""The networks of rating models: bodies that encode dialogues, heads that rate, and the loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from causerie.ratings.models import Neural
 
 ENCODER_RATE = 0.01
-"""Learning rate of the encoder where it is tuned, as a share of the others'."""
+"""Learning rate of a tuned encoder, as a share of that of all other weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class Batch:
     features: Tensor
     """(rows, pairs, features), padded at the end."""
     lengths: Tensor
-    """Pairs of each dialogue; packing wants them on the CPU."""
+    """Number of pairs of each dialogue; packing needs them on the CPU."""
     summaries: Tensor
     treatments: Tensor
     ratings: Tensor
     running: Tensor
-    """(rows, 1): 1 where more is to come, 0 where the dialogue is over."""
+    """(rows, 1): 1 if the dialogue is still running, 0 if it is over."""
     texts: tuple[tuple[str, ...], ...]
 
     @classmethod
@@ -63,7 +63,7 @@ class Body(nn.Module):
 
 
 class Summarised(Body):
-    """The dialogue-level MLP: fixed values of the sequence of pairs (section 3.2)."""
+    """The dialogue-level MLP on summary values of the pairs (section 3.2)."""
 
     def __init__(self, features: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Recurrent(Body):
 
 
 class TextBody(Body):
-    """The end-to-end transformer: the text, as far as it fits the encoder's window."""
+    """The end-to-end transformer on the text that fits the encoder's window."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class TextBody(Body):
         dropout: float,
         encoder: nn.Module | None = None,
     ) -> None:
-        """`encoder` makes the vectors, where it is to be trained too."""
+        """`encoder` is the network that computes the vectors, if it is to be trained, too."""
         super().__init__()
         self.width = width
         self._vectors = vectors
@@ -122,12 +122,12 @@ class TextBody(Body):
 class Outcomes(nn.Module):
     """A body with one head per treatment; a model without treatments has one head.
 
-    Heads also see whether the dialogue still runs: where short dialogues are rated lower, the
-    beginning of a long one must not be taken for one of those.
+    Heads also see whether the dialogue is still running: if short dialogues are rated lower, the
+    beginning of a long one must not be mistaken for a short one.
     """
 
     start: Tensor
-    """What heads add to: set to the average rating, so that a network learns differences."""
+    """Offset of all heads, set to the average rating, so that the network learns differences."""
 
     def __init__(self, body: Body, heads: int, width: int) -> None:
         super().__init__()
@@ -136,26 +136,26 @@ class Outcomes(nn.Module):
         self.heads = nn.ModuleList(head(body.width + 1, width) for _ in range(heads))
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Representations Φ, and ratings under every treatment: (rows, heads)."""
+        """Return representations Φ and ratings under every treatment: (rows, heads)."""
         phi: Tensor = self.body(batch)
         seen = torch.cat([phi, batch.running.to(phi)], dim=1)
         return phi, self.start + torch.cat([one(seen) for one in self.heads], dim=1)
 
 
 def head(inputs: int, width: int) -> nn.Module:
-    """An MLP regressor h_t."""
+    """Return an MLP regressor h_t."""
     return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, 1))
 
 
 def factual(outcomes: Tensor, treatments: Tensor) -> Tensor:
-    """Each row's outcome under the treatment that it had."""
+    """Return each row's outcome under its own treatment."""
     if outcomes.shape[1] == 1:
         return outcomes[:, 0]
     return outcomes[torch.arange(len(outcomes), device=outcomes.device), treatments]
 
 
 def loss(phi: Tensor, outcomes: Tensor, batch: Batch, weight: float) -> Tensor:
-    """Eq. 5: the error under every treatment, and how far apart their representations are."""
+    """Return eq. 5: the error under every treatment plus distances of the representations."""
     if outcomes.shape[1] == 1:
         return functional.mse_loss(outcomes[:, 0], batch.ratings)
     present = [batch.treatments == t for t in range(outcomes.shape[1])]
@@ -170,9 +170,9 @@ def loss(phi: Tensor, outcomes: Tensor, batch: Batch, weight: float) -> Tensor:
 
 
 def wasserstein(a: Tensor, b: Tensor) -> Tensor:
-    """The Wasserstein distance of two samples, every row of the same weight: exact transport.
+    """Return the exact Wasserstein distance of two samples with equal weights.
 
-    Its gradient goes through the cost of the optimal plan.
+    The gradient flows through the cost of the optimal transport plan.
     """
     import ot
 
@@ -183,7 +183,7 @@ def wasserstein(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Fitting(Task):
-    """Eq. 5 on batches in which every treatment is present."""
+    """Minimises eq. 5 on batches in which every treatment is present."""
 
     def __init__(self, model: Neural, train: Sequence[Example], held: Sequence[Example]) -> None:
         self.model, self.module = model, model.network

@@ -1,7 +1,6 @@
-"""A dialogue as ratings see it: what one side says in a row is one turn, and turns are pairs.
+"""Turn pairs: consecutive turns of one side are joined, and user turns paired with responses.
 
-Everything that ratings measure of a dialogue, by a metric or otherwise, is measured on what
-`paired` makes of it.
+All features that ratings are predicted from are measured on the dialogues that `paired` returns.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from causerie.errors import CauserieError
 def paired(dialogue: Dialogue, system: str | None = None) -> Dialogue:
     """Return the dialogue with consecutive turns of one side joined, so that sides alternate.
 
-    `system` names the speaker who is the system, where neither roles nor names tell. Every turn
-    has its role then. A joined turn has the texts of its parts, all their references, and the
+    `system` names the speaker who is the system, if neither roles nor names tell. Every turn of
+    the result has a role. A joined turn has the texts of its parts, all their references, and the
     mean of each of their numbers.
     """
     runs = groupby(dialogue.turns, key=lambda turn: _role(dialogue, turn, system))
@@ -31,35 +30,35 @@ class TurnPair:
     """A user's turn and the response to it; either may be missing at an end."""
 
     said: Exchange | None
-    """The user's turn with all that was said before it, in the paired dialogue."""
+    """The user's turn with its context, in the paired dialogue."""
     response: Exchange | None
-    """The system's, likewise."""
+    """The system's turn, likewise."""
 
     @property
     def user(self) -> str | None:
-        """What the user says; None if nothing."""
+        """Text of the user's turn; None if empty or missing."""
         return (self.said.response.text or None) if self.said else None
 
     @property
     def before(self) -> str | None:
-        """What the system said right before the user."""
+        """Text of the system's turn right before the user's."""
         return self.said.last(1)[0].text if self.said and self.said.turn else None
 
     @property
     def answer(self) -> str:
-        """What the system says back; empty if nothing."""
+        """Text of the response; empty if missing."""
         return self.response.response.text if self.response else ""
 
     @property
     def text(self) -> str:
-        """What both say."""
+        """Text of both turns."""
         return " ".join(text for text in (self.user, self.answer) if text)
 
     @property
     def columns(self) -> dict[str, float]:
-        """The numbers that the caller gave for the turns.
+        """The numbers given with the turns.
 
-        `user.asr` and `system.asr` are those of a side; `asr` is there if one side alone has it.
+        `user.asr` and `system.asr` are those of a side; `asr` exists if only one side has it.
         """
         sides = {
             role: one.response.features if one else {}
@@ -105,7 +104,7 @@ def _averages(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _role(dialogue: Dialogue, turn: Turn, system: str | None) -> Role:
-    """The turn's role; a rating is of the system, so who that is may not be guessed."""
+    """Return the role of a turn; it may not be guessed, because ratings are of the system."""
     if turn.role is None and system is None:
         raise CauserieError(
             f"speaker {turn.speaker!r} may be the user or the system: "

@@ -1,4 +1,4 @@
-"""A fitted predictor of ratings: features, statistics, treatments, a model, its calibration."""
+"""The rating predictor that users fit, save and load: features, model and calibration."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ NAME = "ratings"
 
 @dataclass(frozen=True)
 class Prediction:
-    """What users would have rated; rating, probability and class are of one distribution."""
+    """A predicted rating; rating, probability and class come from one distribution."""
 
     rating: float
-    """Its mean."""
+    """Mean of the distribution."""
     low: float
     """Probability that the rating is low, below 3."""
     five: int
-    """Class of its median, 1 to 5."""
+    """Class of the median, 1 to 5."""
     treatment: int
     under: tuple[float, ...]
-    """The rating under every treatment, where the model tells them apart; the first without."""
+    """Ratings under every treatment, first without any, if the model distinguishes them."""
     signals: tuple[str, ...]
-    """That fired somewhere in the dialogue."""
+    """Signals that fired in the dialogue."""
 
 
 class RatingPredictor:
-    """Predicts ratings of dialogues; made by `fit_predictor` or `RatingPredictor.load`."""
+    """Predicts ratings of dialogues; see `fit_predictor` and `RatingPredictor.load`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RatingPredictor:
     def predict(
         self, dialogues: Sequence[Sequence[TurnPair]], *, running: bool = False
     ) -> list[Prediction]:
-        """Predict the rating of each dialogue, given as turn pairs, at its end or as it runs."""
+        """Predict the rating of each dialogue, given as turn pairs, at its end or while running."""
         raw = self.preparation.extractor(dialogues)
         return self.predict_raw(dialogues, raw, running=running)
 
@@ -80,7 +80,7 @@ class RatingPredictor:
         *,
         running: bool = False,
     ) -> list[Prediction]:
-        """Predict where features have been measured."""
+        """Predict from features that were already computed."""
         examples = [
             replace(self.preparation.example(pairs, rows), running=running)
             for pairs, rows in zip(dialogues, raw, strict=True)
@@ -104,28 +104,28 @@ class RatingPredictor:
     def predict_log(
         self, dialogues: Iterable[RatedDialogue]
     ) -> Iterator[tuple[RatedDialogue, Prediction]]:
-        """Predict a log of any length, with some dialogues in memory at a time."""
+        """Predict a log of any length, keeping only some dialogues in memory."""
         rest = iter(dialogues)
         while some := list(islice(rest, AT_ONCE)):
             yield from zip(some, self.predict([one.pairs for one in some]), strict=True)
 
     def extended(self, treatments: Treatments, log: MeasuredLog) -> RatingPredictor:
-        """A predictor for more treatments (3.3.4), from rated dialogues in which they occur.
+        """Return a predictor for more treatments (3.3.4), from rated dialogues with them.
 
-        The groups of signals that it knows come first, each as it is or without those signals
-        that get a treatment of their own.
+        The known groups of signals come first, each unchanged or without signals that get a
+        treatment of their own.
         """
         known = self.options.treatments.groups
         lost = set(chain(*known)) - set(chain(*treatments.groups))
         more = any(set(a) - set(b) for a, b in zip(treatments.groups, known, strict=False))
         if lost or more or len(treatments.groups) <= len(known):
             raise CauserieError(
-                f"the {len(known)} known groups of signals come first, with no signal more, and "
-                "new ones after them: give such treatments, or fit anew"
+                f"the {len(known)} known groups of signals must come first, without additional "
+                "signals, and new groups after them: change the treatments, or fit again"
             )
         smaller = self.model
         if not isinstance(smaller, CfLstm):
-            raise CauserieError(f"{smaller.name} tells no treatments apart: fit a cf-lstm")
+            raise CauserieError(f"{smaller.name} does not distinguish treatments: fit a cf-lstm")
         preparation = Preparation(log.extractor, self.preparation.standardizer, treatments)
         examples = preparation.examples(log)
         config = self.options.config
@@ -142,7 +142,7 @@ class RatingPredictor:
         return RatingPredictor(preparation, model, calibration, options)
 
     def artifact(self, card: str, licence: str) -> Artifact:
-        """Return all of it, to be saved."""
+        """Return the predictor as an artifact, to be saved."""
         options, preparation = self.options, self.preparation
         extractor, standardizer = preparation.extractor, preparation.standardizer
         return Artifact(
@@ -188,14 +188,14 @@ class RatingPredictor:
 
     @classmethod
     def of(cls, artifact: Artifact, extractor: Extractor) -> RatingPredictor:
-        """Return the predictor of an artifact whose features an extractor measures."""
+        """Return the predictor of an artifact, with the extractor of its features."""
         try:
             options = _options(artifact.options)
             if [feature.name for feature in extractor.features] != artifact.options["names"]:
-                raise ValueError("its features are others")
+                raise ValueError("its features are different ones")
             numbers = [artifact.statistics[key].numpy() for key in ("mean", "deviation", "fill")]
             if any(one.shape != (len(extractor.features),) for one in numbers):
-                raise ValueError("its statistics are of other features")
+                raise ValueError("its statistics belong to other features")
             model = new_model(options, extractor)
             model.load(artifact.network)
             prefix = "calibration."
@@ -206,16 +206,16 @@ class RatingPredictor:
             raise damaged(f"of {NAME}", error) from error
         if digest_of(extractor) != artifact.backbone_sha256:
             raise CauserieError(
-                "these ratings were fitted on features of other weights, or by another version of "
-                "causerie: fit them again with `causerie ratings fit`, or give the --encoder and "
-                "--lm of then"
+                "this predictor was fitted on features of other models, or by another version of "
+                "causerie: fit it again with `causerie ratings fit`, or give the same --encoder "
+                "and --lm as then"
             )
         preparation = Preparation(extractor, Standardizer(*numbers), options.treatments)
         return cls(preparation, model, calibration, options)
 
 
 def digest_of(extractor: Extractor) -> str:
-    """Return the digest of all that decides features, which a predictor is saved with."""
+    """Return the digest of all that determines features, which a predictor stores."""
     return hashlib.sha256(extractor.signature.encode()).hexdigest()
 
 
@@ -227,10 +227,9 @@ def fit_predictor(
     card: str = "",
     licence: str = "not stated",
 ) -> tuple[RatingPredictor, Artifact]:
-    """Fit on rated dialogues; what is returned is as it will be after saving and loading.
+    """Fit on rated dialogues; return the predictor as it will be after saving and loading.
 
-    `predicted` is what the same model predicts out of fold, if that is known: what predictions
-    mean is learned from it.
+    `predicted` has the out-of-fold predictions of the same model, if known, for calibration.
     """
     options = options or FitOptions()
     fit = fitting(log, options)

@@ -1,4 +1,4 @@
-"""What a cross-validation found, as text: the paper's tables 2 and 3, alarms, a verdict, a card."""
+"""Results of a cross-validation as text: the paper's tables 2 and 3, alarms, a verdict, a card."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAPERS = (
 
 
 def evaluation_tables(found: Evaluation) -> list[Table]:
-    """Return the paper's table 2, early warnings, and its table 3 if there is a CF-LSTM of two."""
+    """Return the paper's table 2, early warnings, and table 3 for a CF-LSTM of two treatments."""
     rows: list[list[Cell]] = [
         [
             model,
@@ -49,7 +49,7 @@ def evaluation_tables(found: Evaluation) -> list[Table]:
 
 
 def evaluation_markdown(name: str, found: Evaluation) -> str:
-    """Return the tables, and what they rest on; the spread is over seeds."""
+    """Return the tables and the size of their data in Markdown; the spread is over seeds."""
     dated = f" of {found.days:,} days" if found.days else ""
     models, foretold, alarms, *_ = map(markdown_table, evaluation_tables(found))
     lines = [
@@ -70,9 +70,9 @@ def evaluation_markdown(name: str, found: Evaluation) -> str:
 
 
 def verdict(found: Evaluation, model: str) -> list[str]:
-    """Return what a model is worth beside the sentinels, a sentence each, plainly.
+    """Compare a model with the sentinels, in one sentence for each measure.
 
-    It beats a sentinel if the mean difference over folds is above twice its standard error.
+    It beats a sentinel if the mean difference over folds exceeds twice its standard error.
     """
     lines = []
     measures: Mapping[str, Callable[[Quality], Sequence[float | None]]] = {
@@ -102,7 +102,7 @@ def verdict(found: Evaluation, model: str) -> list[str]:
 def predictor_card(
     options: FitOptions, dialogues: int, encoder: Identity, recipe: str, licence: str, results: str
 ) -> str:
-    """What a fitted predictor says of itself; `results` are those of its cross-validation."""
+    """Return the card of a fitted predictor; `results` are those of its cross-validation."""
     weight = f"Weight of the Wasserstein distance (λ): {options.config.wasserstein:g}\n"
     return "\n".join(
         [
@@ -117,7 +117,7 @@ def predictor_card(
 
 
 def heads_markdown(runs: Sequence[Quality]) -> str:
-    """Return the paper's estimate of the effect, and its table 3, or nothing."""
+    """Return the paper's estimate of the effect and its table 3 in Markdown, or nothing."""
     heads = [run.heads for run in runs if run.heads]
     effect, happened, gap = (
         mean_and_deviation([getattr(one, field) for one in heads])
@@ -132,7 +132,7 @@ def heads_markdown(runs: Sequence[Quality]) -> str:
 
 
 def _heads(runs: Sequence[Quality]) -> list[Table]:
-    """Return table 3; none without a CF-LSTM of two."""
+    """Return table 3; none without a CF-LSTM of two treatments."""
     inverted = [run.inverted for run in runs if run.inverted]
     if not any(run.heads for run in runs):
         return []
@@ -182,7 +182,7 @@ def _alarms(models: Mapping[str, Sequence[Quality]]) -> Table:
 
 
 def _within(runs: Sequence[Sequence[float | None]]) -> str:
-    """The mean over folds, and its spread over seeds; folds without a number are counted."""
+    """Return the mean over folds with its spread over seeds, and how many folds were left out."""
     folds = [value for run in runs for value in run]
     if all(value is None for value in folds):
         return TOO_FEW

@@ -1,8 +1,8 @@
-"""Who could give a signal, when, and what was known until then: the landmarks of a log.
+"""Landmarks of a log: the moments at which a user could give a signal, with what was known then.
 
-A dialogue is looked at before every utterance of its user, as long as no signal has fired. What
-comes later decides neither who is compared nor with what: of two dialogues that went alike so
-far, one has the signal now and the other has none.
+Every utterance of a user is a landmark as long as no signal has fired before it. Nothing later
+decides which landmarks are compared: of two dialogues with a similar past, one has the signal now
+and the other has none.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 Array: TypeAlias = "NDArray[np.float64]"
 
 LEAST = 20
-"""Users, or else dialogues, with the signal that an effect can be estimated from; also dialogues
-of a bot, and signals at a place, that are told from the others."""
+"""Minimum number of users (or dialogues, if users are unknown) with the signal for an effect; also
+of dialogues of a bot, and of signals at a position, that get a covariate of their own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """A dialogue as an effect sees it, by turn pairs."""
+    """The data of a dialogue for estimating effects, by turn pairs."""
 
     features: Array
-    """(pairs, features), signals left out."""
+    """(pairs, features), without signals."""
     spoke: NDArray[np.bool_]
-    """Whether the user said anything in the pair: who does not cannot give a signal."""
+    """Whether the user said anything in the pair, as otherwise no signal is possible."""
     fired: NDArray[np.bool_]
     """(pairs, signals)"""
     rating: float
@@ -43,17 +43,17 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Landmarks: what was before, whether the signal fired, what the rating was; a row each."""
+    """Landmarks, one per row: covariates, whether the signal fired, and the rating."""
 
     covariates: Array
     """(rows, covariates)"""
     treated: NDArray[np.bool_]
-    """Whether the signal fires: in one row of a dialogue at most, its first signal."""
+    """Whether the signal fires; in at most one row of a dialogue, its first signal."""
     ratings: Array
     """The rating of the dialogue."""
     dialogue: NDArray[np.int64]
     unit: NDArray[np.int64]
-    """Rows of one are not independent: those of a user, or of a dialogue whose user is unknown."""
+    """Cluster of each row: its user, or its dialogue if the user is unknown."""
 
     def part(self, rows: NDArray[np.bool_]) -> Study:
         return Study(
@@ -66,11 +66,11 @@ class Study:
 
 
 def study_of(dialogues: Sequence[Observed], signals: Sequence[int]) -> Study:
-    """Landmarks for the effect of any of some signals, given as columns of `fired`.
+    """Return the landmarks for the effect of any of some signals, given as columns of `fired`.
 
-    A row is treated if one of them fires there, and a control if nothing does; where only other
-    signals fire there is no row. Covariates are the mean and the last of what was measured
-    before, how far the dialogue had come (places with many signals each by itself), and its bot.
+    A row is treated if one of them fires there, and a control if nothing does; moments at which
+    only other signals fire have no row. Covariates are the mean and the last of the earlier
+    features, the position (with an indicator for positions with many signals), and the bot.
     """
     lengths = np.array([len(one.features) for one in dialogues], dtype=np.int64)
     dialogue = np.repeat(np.arange(len(dialogues)), lengths)
@@ -102,21 +102,21 @@ def study_of(dialogues: Sequence[Observed], signals: Sequence[int]) -> Study:
 
 
 def _before(values: Array, starts: NDArray[np.int64]) -> Array:
-    """Sums over the earlier pairs of the same dialogue."""
+    """Return sums over the earlier pairs of the same dialogue."""
     sums = np.vstack([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     before: Array = sums[:-1] - sums[starts]
     return before
 
 
 def _bots(dialogues: Sequence[Observed]) -> Array:
-    """A column per bot that has enough dialogues, for each dialogue."""
+    """Return an indicator column for each bot with enough dialogues."""
     counts = Counter(one.bot for one in dialogues if one.bot is not None)
     names = sorted(name for name, count in counts.items() if count >= LEAST)
     return np.array([[one.bot == name for name in names] for one in dialogues], dtype=np.float64)
 
 
 def _units(dialogues: Sequence[Observed]) -> NDArray[np.int64]:
-    """Dialogues of one user have the same number."""
+    """Return the number of each dialogue's user; unknown users are all different."""
     numbers: dict[str | int, int] = {}
     keys = (index if one.user is None else one.user for index, one in enumerate(dialogues))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

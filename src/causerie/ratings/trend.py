@@ -1,4 +1,4 @@
-"""Averages by day: L1d, and L7d, the rolling average of the last seven days."""
+"""Averages over time: L1d by day, and L7d, the rolling average of the last seven days."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from causerie.stats import Estimate, pearson_r
 
 WEEK = 7
 LEAST_DAYS = 3
-"""Fewer averages have no correlation worth the name."""
+"""Minimum number of averages for a correlation."""
 TOO_FEW = "too few days"
 NO_VARIATION = "the same every day"
 WIDTH, HEIGHT, MARGIN = 780, 280, 46
 TICKS = 6
-"""Dates under a picture, about."""
+"""Approximate number of dates below a chart."""
 LEVEL = 0.95
 
 Averages: TypeAlias = tuple[float, float, float]
-"""Averages of ratings, predictions, and predictions of rated dialogues; nan if unknown."""
+"""Averages of ratings, predictions, and predictions of rated dialogues; NaN if unknown."""
 
 
 @dataclass(frozen=True)
 class Day:
-    """The dialogues of one day."""
+    """Averages over the dialogues of one day."""
 
     day: date
     dialogues: int
     rating: float | None
     """Mean of the users' ratings (L1d); None if nobody rated."""
     predicted: float
-    """Mean over all dialogues, rated or not."""
+    """Mean prediction over all dialogues, rated or not."""
     rating_week: float | None
     """Mean of the daily means of the last seven days (L7d); None before there are seven."""
     predicted_week: float | None
     predicted_of_rated: float | None
-    """Mean of the predictions of those that were rated, which ratings are correlated with."""
+    """Mean prediction of the rated dialogues, which is correlated with their ratings."""
     predicted_of_rated_week: float | None
     rating_margin: float | None = None
-    """Half of the 95% interval of the daily mean; None for fewer than two dialogues."""
+    """Half-width of the 95% interval of the daily mean; None for fewer than two dialogues."""
     predicted_margin: float | None = None
 
 
 @dataclass(frozen=True)
 class Trend:
     days: tuple[Day, ...]
-    """Days in order, those without a dialogue left out."""
+    """Days in order, without those that have no dialogues."""
     undated: int
-    """Dialogues that have no day."""
+    """Number of dialogues without a date."""
 
     @property
     def daily(self) -> float | None:
         """Pearson correlation of the L1d of rated dialogues.
 
-        None: too few days; nan: one of the two does not vary.
+        None with too few days; NaN if one of the two does not vary.
         """
         return _correlation([(day.predicted_of_rated, day.rating) for day in self.days])
 
@@ -76,10 +76,10 @@ class Trend:
 def trend(
     days: Sequence[date | None], ratings: Sequence[float], predictions: Sequence[float]
 ) -> Trend:
-    """Averages by day of dialogues in any order; the rating of one that has none is nan.
+    """Return averages by day of dialogues in any order; missing ratings are NaN.
 
-    A day without dialogues has no average and does not count in those of its week; L7d begins
-    on the seventh day after the first, whether or not all of them have dialogues.
+    A day without dialogues has no average and does not count in that of its week. L7d begins on
+    the seventh day, whether or not all days before have dialogues.
     """
     by_day: dict[date, list[Averages]] = defaultdict(list)
     for day, rating, predicted in zip(days, ratings, predictions, strict=True):
@@ -117,7 +117,7 @@ def figure(correlation: float | None) -> str:
 
 
 def _means(rows: Sequence[Averages]) -> Averages:
-    """Average the known numbers of each column; nan if there is none."""
+    """Average the known numbers of each column; NaN if there are none."""
     rating, predicted, of_rated = (_mean([row[column] for row in rows]) for column in range(3))
     return rating, predicted, of_rated
 
@@ -128,7 +128,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _margin(values: Sequence[float]) -> float | None:
-    """Student's t interval of a mean over dialogues, half of it."""
+    """Return the half-width of Student's t interval of a mean over dialogues."""
     known = [value for value in values if not math.isnan(value)]
     if len(known) < 2:
         return None
@@ -166,23 +166,23 @@ def trend_table(name: str, one: Trend) -> Table:
 
 
 def _ends(value: float | None, margin: float | None) -> tuple[float | None, float | None]:
-    """The interval, within the scale."""
+    """Return the interval, clipped to the scale."""
     if value is None or margin is None:
         return None, None
     return max(LOWEST, value - margin), min(HIGHEST, value + margin)
 
 
 def trend_markdown(name: str, one: Trend) -> str:
-    """Return the table, and the correlations."""
+    """Return the table and the correlations in Markdown."""
     table = trend_table(name, one)
     correlations = f"Pearson: L1d {figure(one.daily)}, L7d {figure(one.weekly)}."
     return "\n".join([f"{table.title}:", "", markdown_table(table), "", correlations, ""])
 
 
 def chart(trends: Mapping[str, Trend]) -> str:
-    """Return the averages over the days as a picture (SVG), a panel for each trend with days.
+    """Return the averages over time as a chart (SVG), with a panel for each trend with days.
 
-    Bars are 95% intervals of daily means. Lines join neighbouring days alone: a day without
+    Bars are 95% intervals of daily means. Lines join only consecutive days: a day without
     dialogues is a gap.
     """
     dated = {name: one for name, one in trends.items() if one.days}

@@ -1,1 +1,1 @@
-"""How results look: numbers in words, tables in four formats, SVG charts, HTML pages."""
+"""How results look: formatted numbers, tables in four formats, SVG charts, HTML pages."""

@@ -1,4 +1,4 @@
-"""Numbers and lists of names as a reader wants them."""
+"""Numbers and lists of names, formatted for readers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 
 NONE = "–"
-"""What stands where there is no number."""
+"""Placeholder where there is no number."""
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return so many decimals, with a real minus sign and never minus zero; a dash for nothing."""
+    """Return a rounded number with a true minus sign and never minus zero; "–" for None."""
     if value is None or not math.isfinite(value):
         return NONE
     text = f"{value:.{digits}f}"
@@ -19,7 +19,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def brief(value: float | None) -> str:
-    """Return three digits of a number on any scale; a dash for nothing."""
+    """Return three significant digits of a number on any scale; a dash for None."""
     if value is None or not math.isfinite(value):
         return NONE
     digits = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
@@ -36,10 +36,10 @@ def mean_and_deviation(values: Sequence[float], *, percent: bool = False) -> str
 
 
 def counted(count: int, noun: str) -> str:
-    """Return the count with its noun, in the plural unless it is one."""
+    """Return the count with its noun, in the plural unless the count is one."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Return "a, b and c"."""
+    """Return the parts as "a, b and c"."""
     return " and ".join([*([", ".join(parts[:-1])] if parts[1:] else []), *parts[-1:]])

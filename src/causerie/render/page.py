@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: a template, one style, one script, and nothing from elsewhere."""
+"""Self-contained HTML pages: a template, one style, one script, and no external resources."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from string import Template
 from causerie.text.masking import mask
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Characters that are not text: all controls but tab and line ends, and what reorders text."""
+"""Characters that are not text: controls except tab and line ends, and bidirectional overrides."""
 
 
 def part(package: str, file: str) -> str:
-    """A file that lies beside the code which draws the page."""
+    """Return the text of a file that lies beside the code of a page."""
     return resources.files(package).joinpath(file).read_text("utf-8")
 
 
 def fill(package: str, *, title: str, data: str, drawn: bool = False, **fields: str) -> str:
-    """Return the page whose body is the package's `page.html` with its fields.
+    """Return the page whose body is the package's `page.html` with its fields filled in.
 
-    Its style is ours and the package's `page.css`, its script the package's `page.js`, which
-    finds `data` (see `data_block`) in the page and, if the page is `drawn`, our `drawings.js`
-    before it. `title` is escaped here, the other fields are HTML. The Content-Security-Policy
+    Its style is ours and the package's `page.css`; its script is the package's `page.js`, which
+    finds `data` (see `data_block`) in the page, preceded by our `drawings.js` if the page is
+    `drawn`. `title` is escaped here, the other fields are HTML. The Content-Security-Policy
     names style and script by hash, so nothing else can run.
     """
     title = shown(title)
@@ -39,7 +39,7 @@ def fill(package: str, *, title: str, data: str, drawn: bool = False, **fields: 
 
 
 def plain_page(title: str, sections: Mapping[str, str]) -> str:
-    """Return a page without a script: HTML under headings, both escaped by the caller."""
+    """Return a page without a script: HTML under headings, both already escaped."""
     title = shown(title)
     parts = [f"<section><h2>{name}</h2>\n{body}</section>" for name, body in sections.items()]
     head = f"<header><h1>{escape(title)}</h1></header>"
@@ -61,15 +61,15 @@ def _page(title: str, body: str, css: str, script: str, data: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return text of others as a page may show it: nothing obscene, nothing that steers it."""
+    """Return foreign text made safe to show: obscenities masked, control characters replaced."""
     return _CONTROLS.sub("�", mask(text))
 
 
 def data_block(value: object) -> str:
     r"""Return ASCII JSON without the characters that could end or change a script element.
 
-    Every non-ASCII character is a \u escape already (U+2028 and lone surrogates among them), and
-    every text in it is as `shown`.
+    Every non-ASCII character is already a \u escape (U+2028 and lone surrogates among them), and
+    every text in it has passed through `shown`.
     """
     text = json.dumps(all_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
@@ -78,12 +78,12 @@ def data_block(value: object) -> str:
 
 
 def outside(text: str) -> str:
-    """Return a name from outside as HTML that keeps its own writing direction to itself."""
+    """Return a foreign name as HTML, isolated so that its writing direction stays its own."""
     return f"<bdi>{escape(shown(text))}</bdi>"
 
 
 def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> str:
-    """Return the name of a column of scores with its direction, where it has one."""
+    """Return the HTML name of a score column, with its direction if it has one."""
     tag = ' <span class="tag">sentinel</span>' if sentinel else ""
     shown = f'<span class="metric">{outside(name)}</span>'
     if higher_is_better is None:
@@ -97,7 +97,7 @@ def column_name(name: str, *, higher_is_better: bool | None, sentinel: bool) -> 
 
 
 def all_shown(value: object) -> object:
-    """Return plain data with every text in it as `shown`."""
+    """Return plain data with every text in it passed through `shown`."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, Mapping):

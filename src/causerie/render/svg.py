@@ -1,7 +1,7 @@
-"""Charts as SVG: axes with round numbers, bars, lines, intervals, and the drawings they go on.
+"""Charts as SVG: axes with round numbers, bars, lines and intervals.
 
-Whatever text a chart shows is escaped here. A drawing inside a page is styled by the page; a
-picture is a file of its own, with colours that can be told apart by everybody.
+All text in a chart is escaped here. A drawing inside a page is styled by the page; a picture is
+a file of its own, in colours that colour-blind readers can tell apart.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from causerie.render.tables import Measured
 BLUE, RED = "#4477aa", "#ee6677"
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 Shape: TypeAlias = Literal["metric", "sentinel", "ceiling"]
-"""Drawn as a disc, a hollow diamond and an upright bar: told apart without colour."""
+"""Drawn as a disc, a hollow diamond and an upright bar, which differ without colour."""
 SLACK = 1e-6
-"""In steps: values may be known as the middles of tiny cells, so a 1 is a little more than 1."""
+"""Tolerance in steps: values may be the middles of tiny cells, so a 1 can be slightly above 1."""
 
 
 def drawing(
@@ -28,7 +28,7 @@ def drawing(
 ) -> str:
     """Return a drawing of the class `kind` inside a page.
 
-    `spoken` describes it to those who do not see it; without it, the text beside it does.
+    `spoken` is its description for screen readers; without it, the text beside it describes it.
     """
     said = f'role="img" aria-label="{escape(shown(spoken))}"' if spoken else 'aria-hidden="true"'
     return (
@@ -38,7 +38,7 @@ def drawing(
 
 
 def picture(width: float, height: float, parts: Iterable[str]) -> str:
-    """Return a drawing as a file of its own, on white."""
+    """Return a drawing as a file of its own, on a white background."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif" font-size="12"><rect width="{width}" height="{height}" '
@@ -47,7 +47,7 @@ def picture(width: float, height: float, parts: Iterable[str]) -> str:
 
 
 def label(x: float, y: float, text: str, *, anchor: Anchor = "start", colour: str = "") -> str:
-    """Return a text at a place."""
+    """Return a text whose anchor is at x and y."""
     fill = f' fill="{colour}"' if colour else ""
     place = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text x="{_place(x)}" y="{_place(y)}"{place}{fill}>{escape(shown(text))}</text>'
@@ -56,7 +56,7 @@ def label(x: float, y: float, text: str, *, anchor: Anchor = "start", colour: st
 def polyline(
     points: Iterable[tuple[float, float]], colour: str, *, thick: float = 2, dash: str = ""
 ) -> str:
-    """Return a line through points."""
+    """Return a line through the points."""
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return (
@@ -68,7 +68,7 @@ def polyline(
 def line(
     x: float, y: float, to_x: float, to_y: float, *, colour: str = "#999", thick: float = 2
 ) -> str:
-    """Return a straight line between two places."""
+    """Return a straight line from (x, y) to (to_x, to_y)."""
     ends = " ".join(
         f'{n}="{_place(v)}"'
         for n, v in zip(("x1", "y1", "x2", "y2"), (x, y, to_x, to_y), strict=True)
@@ -77,7 +77,7 @@ def line(
 
 
 def disc(x: float, y: float, *, colour: str, edge: str = "", radius: float = 4) -> str:
-    """Return a disc, with a line around it in the colour of the `edge`."""
+    """Return a disc, outlined in the colour `edge` if one is given."""
     around = f' stroke="{edge}" stroke-width="2"' if edge else ""
     return f'<circle cx="{_place(x)}" cy="{_place(y)}" r="{radius}" fill="{colour}"{around}/>'
 
@@ -85,7 +85,7 @@ def disc(x: float, y: float, *, colour: str, edge: str = "", radius: float = 4) 
 def bar(
     x: float, y: float, width: float, height: float, *, colour: str = "", said: str = ""
 ) -> str:
-    """Return a bar whose upper left corner is at x and y; `said` appears when it is pointed at."""
+    """Return a bar with its upper left corner at x and y; `said` is its tooltip."""
     fill = f' fill="{colour}"' if colour else ""
     end = f"><title>{escape(shown(said))}</title></rect>" if said else "/>"
     return (
@@ -97,9 +97,9 @@ def bar(
 def outline(
     counts: Sequence[float], tallest: float, *, left: float, right: float, top: float, floor: float
 ) -> str:
-    """Return the outline of touching bars, as the data of a path.
+    """Return the outline of adjoining bars, as the data of a path.
 
-    They stand on `floor`; the count `tallest` reaches `top`, and any count at all can be seen.
+    They stand on `floor`; the count `tallest` reaches `top`, and any non-zero count is visible.
     """
     step = (right - left) / len(counts)
     heights = [max(1.0, (floor - top) * count / tallest) if count else 0.0 for count in counts]
@@ -109,7 +109,7 @@ def outline(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Numbers from `low` to `high` on a line from `start` to `stop`."""
+    """A linear map of the numbers from `low` to `high` to the positions from `start` to `stop`."""
 
     low: float
     high: float
@@ -123,10 +123,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Axis:
-    """A range from left to right whose ends, and the steps between them, are round numbers."""
+    """A horizontal axis whose ends and steps are round numbers."""
 
     first: int
-    """In steps, as `last` is."""
+    """The left end in steps, as `last` is the right one."""
     last: int
     step: float
     width: int
@@ -141,12 +141,12 @@ class Axis:
         return self.last * self.step
 
     def x(self, value: float) -> float:
-        """Return the place of a number; those outside are at the ends."""
+        """Return the position of a number; numbers outside the axis are at its ends."""
         share = (value / self.step - self.first) / (self.last - self.first)
         return self.margin + (self.width - 2 * self.margin) * max(0.0, min(1.0, share))
 
     def ticks(self, *, kind: str, every: int = 1) -> str:
-        """Return the numbers under (or over) a drawing, as a drawing of their own."""
+        """Return the tick labels above or below a drawing, as a drawing of their own."""
         drawn = []
         for number in range(self.first, self.last + 1, every):
             ends: dict[int, Anchor] = {self.first: "start", self.last: "end"}
@@ -157,7 +157,7 @@ class Axis:
 
 
 def round_ends(low: float, high: float, most: float) -> tuple[int, int, float]:
-    """Return the first and the last of about `most` steps between two numbers, and the step."""
+    """Return the first and last of about `most` round steps that cover a range, and the step."""
     rough = (high - low) / most
     power = float(10.0 ** math.floor(math.log10(rough)))
     step = next(f * power for f in (1.0, 2.0, 2.5, 5.0, 10.0) if f * power >= rough * 0.999)
@@ -166,13 +166,13 @@ def round_ends(low: float, high: float, most: float) -> tuple[int, int, float]:
 
 
 def tick(value: float) -> str:
-    """Return a number for the end of a step or a bar."""
+    """Return a number as the label of a tick or bar."""
     return f"{value:.5g}".replace("-", "−")
 
 
 @dataclass(frozen=True)
 class IntervalChart:
-    """Intervals as small bars, each in a drawing of its own, on a common axis."""
+    """Intervals as small bars, each in its own drawing, on a common axis."""
 
     axis: Axis
     height: int
@@ -181,18 +181,18 @@ class IntervalChart:
     def around(
         cls, measured: Iterable[Measured], chance: float, width: int, height: int
     ) -> IntervalChart:
-        """Return a chart that holds every value and interval, and what chance gives."""
+        """Return a chart whose axis covers every value, every interval and the chance level."""
         ends = [chance, chance + 0.2]
         for one in measured:
             ends += [end for end in (one.value, one.low, one.high) if end is not None]
         return cls(Axis(*round_ends(min(ends), max(ends), width / 34), width, 8.0), height)
 
     def line(self, value: float | None, kind: str) -> str:
-        """Return an upright line across the whole height; nothing for no value."""
+        """Return a vertical line over the whole height, or nothing for None."""
         return "" if value is None else upright(self.axis.x(value), self.height, kind)
 
     def mark(self, measured: Measured, shape: Shape) -> str:
-        """Return the interval as a bar and the value as its shape; nothing for no value."""
+        """Return the interval as a bar and the value as its shape, or nothing without a value."""
         if measured.value is None:
             return ""
         y, x = self.height / 2, self.axis.x(measured.value)
@@ -215,7 +215,7 @@ class IntervalChart:
 
 
 def upright(x: float, height: float, kind: str) -> str:
-    """Return a line of the class `kind` from top to bottom."""
+    """Return a vertical line of the class `kind` from top to bottom."""
     return f'<path class="{kind}" d="M{x:.1f} 0V{height}"/>'
 
 

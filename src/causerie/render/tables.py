@@ -1,9 +1,8 @@
 """Tables of results as Markdown, LaTeX, CSV or JSON.
 
-A cell is text, a number, something measured (an estimate with its interval), marked text, or
-nothing. Text may come from anybody: it is escaped for each format, and in CSV nothing that a
-spreadsheet would take for a formula is left as it is. Markdown and LaTeX show numbers rounded,
-CSV and JSON have them whole.
+A cell is text, a number, a measured value (an estimate with its interval), marked text, or None.
+Text may be hostile: it is escaped for each format, and in CSV no cell can be taken for a formula
+by a spreadsheet. Markdown and LaTeX show rounded numbers, CSV and JSON have them in full.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Text that stands out."""
+    """Emphasised text."""
 
     text: str
     style: Literal["strong", "emphasis", "code"]
@@ -54,9 +53,9 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     align: str = ""
-    """A letter for each column, `l` or `r`; by default the first is left and the others right."""
+    """One letter per column, `l` or `r`; by default the first is `l` and the others are `r`."""
     digits: int = 3
-    """Decimals of numbers where they are shown rounded."""
+    """Number of decimals where numbers are rounded."""
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.headings) for row in self.rows):
@@ -68,22 +67,22 @@ class Table:
 
 
 def write_tables(path: Path, *tables: Table, text: str | None = None) -> None:
-    """Write tables as .md, .tex, .csv or .json, by the suffix of `path`, whole or not at all.
+    """Write tables to a .md, .tex, .csv or .json file, by the suffix of `path`, or write nothing.
 
-    `text` is the Markdown of a document that has the tables among other things; without it, a
-    Markdown file has nothing but the tables.
+    `text` is the Markdown of a whole document that contains the tables; without it, a Markdown
+    file has nothing but the tables.
     """
     write = _FORMATS[_suffix(path)]
     write_whole(path, text if text is not None and write is _markdown else write(tables))
 
 
 def check_suffix(path: Path) -> None:
-    """Raise now what `write_tables` would raise at the end of a long run."""
+    """Raise the error that `write_tables` would raise for `path`, before a long run."""
     _suffix(path)
 
 
 def markdown_table(table: Table) -> str:
-    """Return the lines of a table in Markdown, without its title and the last line's end."""
+    """Return the lines of a table in Markdown, without its title or a final line break."""
     rule = ["---" if letter == "l" else "--:" for letter in table.alignment]
     rows = [[_shown(cell, table.digits, _MARKDOWN) for cell in row] for row in table.rows]
     headings = [_shown(heading, 0, _MARKDOWN) for heading in table.headings]
@@ -91,7 +90,7 @@ def markdown_table(table: Table) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Return a table for a page, in a box that can be scrolled."""
+    """Return a table as HTML, in a box that can be scrolled."""
     kinds = ["" if letter == "l" else ' class="number"' for letter in table.alignment]
 
     def row(cells: Sequence[Cell], tag: str) -> str:
@@ -108,25 +107,25 @@ def html_table(table: Table) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return text of others as one line of Markdown in which nothing is markup."""
+    """Return foreign text as one line of Markdown in which nothing is markup."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return _MARKUP.sub(r"\\\g<0>", plain)
 
 
 def markdown_code(text: str) -> str:
-    """Return text between backticks, without what cannot stand there: there are no escapes."""
+    """Return text between backticks; characters that would end it are dropped, as none escapes."""
     return f"`{''.join(c for c in text if c.isprintable() and c not in '`|')}`"
 
 
 def latex_text(text: str) -> str:
-    """Return text of others as LaTeX in which nothing is a command."""
+    """Return foreign text as LaTeX in which nothing is a command."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return "".join(_LATEX_SIGNS.get(c, c) for c in plain)
 
 
 _MARKUP = re.compile(r"[\\|*`<>]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
-"""Marks of Markdown: brackets only where they would close a link, underscores only at the edge
-of a word."""
+"""Characters to escape in Markdown: brackets only where they would close a link, underscores only
+at the edge of a word."""
 _LATEX_SIGNS = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -145,7 +144,7 @@ _LATEX_SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class _Markup:
-    """How a format writes text, and text that stands out."""
+    """How a format escapes text and emphasises it."""
 
     escape: Callable[[str], str]
     styles: Mapping[str, str]
@@ -187,7 +186,7 @@ def _markdown(tables: Sequence[Table]) -> str:
 
 
 def _latex(tables: Sequence[Table]) -> str:
-    """Return one `table` environment for each; they need no package."""
+    """Return one `table` environment per table; no LaTeX package is needed."""
     lines = []
     for table in tables:
         rows = [table.headings, *table.rows]
@@ -240,7 +239,7 @@ def _json(tables: Sequence[Table]) -> str:
 
 
 def _value(cell: Cell) -> object:
-    """Return what a program wants of a cell."""
+    """Return a cell as a JSON value."""
     if isinstance(cell, Marked):
         return cell.text
     if cell is None or isinstance(cell, str | int | float):

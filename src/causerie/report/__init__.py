@@ -1,4 +1,4 @@
-"""Scores as figures and as one self-contained HTML page: figures per system, and conversations."""
+"""Summaries of scores per system, and a self-contained HTML report with the conversations."""
 
 from causerie.report.figures import Figures, Group, Quote
 from causerie.report.page import Page, Shown, build_report, conversation, quotable, write_report

@@ -1,4 +1,4 @@
-"""Histograms as inline SVG: one per system, on one axis, so that they can be compared."""
+"""Histograms as inline SVG: one per system, on a common axis, so that they can be compared."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ BARS_PER_STEP = 5
 
 @dataclass(frozen=True)
 class BarAxis(Axis):
-    """An axis with bars within each step; what lies outside is in the outermost bars."""
+    """An axis whose steps are divided into bars; values outside fall into the outermost bars."""
 
     below: int = 0
-    """How many values lie under the axis."""
+    """Number of values below the axis."""
     above: int = 0
 
     @classmethod
     def of(cls, cells: list[tuple[float, int]]) -> BarAxis:
-        """Return an axis for the bulk: far outliers must not flatten everything else."""
+        """Return an axis for the bulk of the values: far outliers must not flatten the rest."""
         low, high = cells[0][0], cells[-1][0]
         lower, upper = quantile(cells, 0.25), quantile(cells, 0.75)
         fence = 3 * (upper - lower)
@@ -59,7 +59,7 @@ class BarAxis(Axis):
 
 
 def histograms(groups: Sequence[tuple[str, Figures]]) -> str:
-    """Return a labelled histogram per group, their axis, and a remark on outliers."""
+    """Return a labelled histogram per group, the common axis, and a remark on outliers."""
     pooled = sorted(cell for _, figures in groups for cell in figures.distribution())
     if not pooled:
         return '<p class="quiet">No response has this score.</p>'
@@ -70,7 +70,7 @@ def histograms(groups: Sequence[tuple[str, Figures]]) -> str:
         _histogram(label, figures, axis, bars, tallest)
         for (label, figures), bars in zip(groups, shares, strict=True)
     ]
-    every = 1 if axis.last - axis.first <= 5 else 2  # more labels than that would touch
+    every = 1 if axis.last - axis.first <= 5 else 2  # more labels would touch each other
     return "".join(rows) + axis.ticks(kind="ticks", every=every) + _remark(axis)
 
 

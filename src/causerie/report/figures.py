@@ -1,8 +1,8 @@
-"""What is known of a column of scores, in bounded memory: mean, spread, distribution, worst.
+"""Summary of a column of scores in bounded memory: mean, spread, distribution, worst responses.
 
-Figures of parts can be merged: the result is that of the whole. An empty response counts as the
-worst one: it leads the list of worst responses, and mean and spread take it for the worst value
-that the column can have or, where that has no bound, for the worst that was seen.
+The figures of parts can be merged into those of the whole. An empty response counts as the worst
+one: it leads the list of worst responses, and mean and spread take it for the worst value that
+the column can have or, where that has no bound, for the worst one seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from causerie.metrics.base import EMPTY, Column, Score
 
 WORST = 6
-"""Responses that are kept of each column."""
+"""Number of worst responses kept per column."""
 MAX_CELLS = 512
 FINEST = -40
 LARGEST = 1e280
@@ -26,17 +26,17 @@ LARGEST = 1e280
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A response, or a dialogue, with what is needed to find and to show it."""
+    """A response or a dialogue, with what is needed to find it and to show it."""
 
     row: int
-    """Its place among all rows."""
+    """Its index among all rows."""
     dialogue: int
-    """The place of its conversation among all that have a row."""
+    """The index of its conversation among all that have a row."""
     dialogue_id: str
     turn: int | None
     text: str = ""
     before: str = ""
-    """The turn it answers."""
+    """The turn before it, which it answers."""
     value: float | None = None
     """None if the response is empty."""
     percentile: float | None = None
@@ -44,34 +44,34 @@ class Quote:
 
 @dataclass
 class Figures:
-    """One column of scores, seen one after the other, some at a time.
+    """The figures of one column of scores, updated some scores at a time.
 
     Values are counted in cells of width 2**exponent on a fixed grid. Whenever more than
-    `MAX_CELLS` of them are occupied, the exponent grows by one and neighbours merge, so few values
-    stay exact for every purpose, many are known to a fraction of their range, and the order in
-    which they come does not matter.
+    `MAX_CELLS` of them are occupied, the exponent grows by one and neighbours merge: a few values
+    stay practically exact, many are known to a fraction of their range, and their order does not
+    matter.
     """
 
     column: Column
     scored: int = 0
     mean_scored: float = 0.0
-    """Of the values that there are; `mean` counts empty responses, too."""
+    """Mean of the scored values only; `mean` includes empty responses."""
     squares: float = 0.0
     low: float = math.inf
     high: float = -math.inf
     percentiles: int = 0
-    """How many scores came with a percentile."""
+    """Number of scores that came with a percentile."""
     percentile_sum: float = 0.0
     unscored: Counter[str] = field(default_factory=Counter)
-    """Reason to number of items, empty responses among them."""
+    """Number of unscored items by reason, empty responses among them."""
     worst: list[Quote] = field(default_factory=list)
-    """The worst first."""
+    """The worst responses, worst first."""
     exponent: int = FINEST
     cells: Counter[int] = field(default_factory=Counter)
 
     @property
     def empty(self) -> int:
-        """How many responses were empty; none where neither end of the column is good."""
+        """Number of empty responses; 0 where the column has no direction."""
         return self.unscored[str(EMPTY.reason)] if self.column.better else 0
 
     @property
@@ -80,13 +80,13 @@ class Figures:
 
     @property
     def worst_value(self) -> float | None:
-        """What an empty response counts as."""
+        """The value that an empty response counts as."""
         seen = (self.low, self.high) if self.scored else (None, None)
         return self.column.empty_value(*seen)
 
     @property
     def mean(self) -> float | None:
-        """None if nothing is scored."""
+        """The mean with empty responses as the worst value; None if nothing is scored."""
         counted, worst = self._counted
         if not counted:
             return None
@@ -105,7 +105,7 @@ class Figures:
 
     @property
     def percentile(self) -> float | None:
-        """The mean percentile among human responses; None where there are none."""
+        """The mean percentile among human responses; None without percentiles."""
         counted = self.percentiles + (self.empty if self.column.calibrated else 0)
         return self.percentile_sum / counted if counted else None
 
@@ -114,7 +114,7 @@ class Figures:
         return self.unscored.total() / self.items if self.items else None
 
     def add(self, scores: Sequence[Score], quote: Callable[[int], Quote]) -> None:
-        """Take note of scores; `quote` is asked for the one at a place if it is among the worst."""
+        """Count scores; `quote` is called with the index of one that is among the worst."""
         values: list[float] = []
         # Items come in order, so one that is as bad as the last of the worst comes after it.
         limit = self._limit
@@ -140,7 +140,7 @@ class Figures:
             self._add_values(values)
 
     def merge(self, other: Figures, rows: int = 0, dialogues: int = 0) -> Figures:
-        """The figures of both, where so many rows and dialogues come before the other's."""
+        """Return the figures of both; `rows` and `dialogues` are how many precede the other's."""
         scored = self.scored + other.scored
         share = other.scored / scored if scored else 0.0
         delta = other.mean_scored - self.mean_scored
@@ -169,15 +169,15 @@ class Figures:
         return both
 
     def rank(self, quote: Quote) -> tuple[float, int]:
-        """Sorts the worst first, and of equals the earlier one."""
+        """Return a sort key: worst first, and the earlier of equals first."""
         return self.badness(quote.value), quote.row
 
     def badness(self, value: float | None) -> float:
-        """Sorts values, the worst first; None is that of an empty response."""
+        """Return a sort key of values, worst first; None stands for an empty response."""
         return -math.inf if value is None else self.column.sign * value
 
     def distribution(self) -> list[tuple[float, int]]:
-        """The middle of every occupied cell and its count, in order."""
+        """Return the middle of every occupied cell and its count, in ascending order."""
         width = 2.0**self.exponent
         return [((cell + 0.5) * width, self.cells[cell]) for cell in sorted(self.cells)]
 
@@ -211,13 +211,13 @@ class Figures:
 
     @property
     def _counted(self) -> tuple[int, float]:
-        """How many items mean and spread are of, and what the empty ones among them count as."""
+        """How many items mean and spread cover, and the value of the empty ones among them."""
         worst = self.worst_value
         return (self.scored, 0.0) if worst is None else (self.scored + self.empty, worst)
 
     @property
     def _limit(self) -> float:
-        """What has to be undercut to be among the worst."""
+        """The badness below which a response is among the worst."""
         return self.badness(self.worst[-1].value) if len(self.worst) == WORST else math.inf
 
     def _add_values(self, values: Sequence[float]) -> None:
@@ -255,11 +255,11 @@ class Group:
 
     label: str
     system: str | None
-    """Its name, empty if it has none; None for all systems that have no group of their own."""
+    """Name of the system, empty if unnamed; None groups all systems without their own group."""
     figures: Mapping[str, Figures]
 
 
 def quantile(cells: list[tuple[float, int]], share: float) -> float:
-    """The middle of the cell below (or in) which `share` of all values lie; cells not empty."""
+    """Return the middle of the cell that holds the quantile `share`; `cells` is not empty."""
     counts = list(accumulate(count for _, count in cells))
     return cells[bisect_left(counts, share * counts[-1])][0]

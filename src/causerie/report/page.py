@@ -1,4 +1,4 @@
-"""The page itself: figures drawn here, conversations drawn in the browser by `page.js`."""
+"""The report page: figures are drawn here, conversations in the browser by `page.js`."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ MAX_QUOTE = 600
 
 @dataclass
 class Shown:
-    """Chooses the conversations that a page shows in full: the first, as long as there is room."""
+    """Chooses the conversations that a page shows in full: the first ones, while there is room."""
 
     explain: bool = True
-    """Whether it shows explanations."""
+    """Whether explanations are shown."""
     dialogues: int = 0
     characters: int = 0
 
     def add(
         self, number: int, dialogue: Dialogue, scored: Mapping[int, Mapping[str, Score]]
     ) -> dict[str, Any] | None:
-        """The conversation as the page wants it; None if there is no room for it.
+        """Return the conversation as the page's JSON, or None if there is no room for it.
 
-        `number` is its place among all conversations; `scored` has the scores of its turns.
+        `number` is its index among all conversations; `scored` has the scores of its turns.
         """
         if self.dialogues >= MAX_DIALOGUES:
             return None
@@ -46,7 +46,7 @@ class Shown:
         return talk if self.take(talk) else None
 
     def take(self, talk: Mapping[str, Any]) -> bool:
-        """Count a conversation, if there is room for it."""
+        """Count a conversation and return True if there is room for it."""
         size = len(json.dumps(talk))
         if self.dialogues >= MAX_DIALOGUES or self.characters + size > MAX_CHARACTERS:
             return False
@@ -57,37 +57,37 @@ class Shown:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that a page shows; its size has a bound, however much was scored."""
+    """Everything that a page shows; its size is bounded, however much was scored."""
 
     title: str
     signature: str
     columns: Mapping[str, Column]
     groups: Sequence[Group]
     figures: Mapping[str, Figures]
-    """Of all groups together."""
+    """Figures of all groups together, by column."""
     conversations: Sequence[Mapping[str, Any]]
-    """As `conversation` makes them; those that are shown in full."""
+    """The conversations shown in full, each as made by `conversation`."""
     dialogues: int
-    """How many there are in all."""
+    """Number of all scored conversations."""
     responses: int
     drawings: Mapping[str, str] = field(default_factory=dict)
-    """By column, how the page draws its explanations: "arcs", "graph"; otherwise as lists."""
+    """How a column's explanations are drawn, "arcs" or "graph"; otherwise they are lists."""
     notes: Sequence[str] = ()
-    """What was skipped, or had nothing to be scored."""
+    """Remarks on what was skipped or had nothing to score."""
     verdict: Sequence[str] = ()
     """How good the systems are, in sentences."""
 
 
 def write_report(path: Path, page: Page) -> None:
-    """Write the page of `build_report` to a file, which appears whole or not at all."""
+    """Write the page of `build_report` to a file, which appears complete or not at all."""
     write_whole(path, build_report(page))
 
 
 def build_report(page: Page) -> str:
-    """A self-contained HTML page about scored conversations; nothing in it needs a network.
+    """Return a self-contained HTML page about scored conversations, which needs no network.
 
-    Figures and worst responses cover everything, conversations are shown in full up to a limit,
-    and the page says so.
+    Figures and worst responses cover everything; conversations are shown in full up to a limit,
+    which the page states.
     """
     return fill(
         "causerie.report",
@@ -110,7 +110,7 @@ def conversation(
     scored: Mapping[int, Mapping[str, Score]],
     explain: bool = True,
 ) -> dict[str, Any]:
-    """A conversation as plain JSON: who said what, and the scores of some of its turns."""
+    """Return a conversation as plain JSON: who said what, and the scores of its scored turns."""
     note = dialogue.metadata.get("note")
     turns: list[dict[str, Any]] = []
     for index, turn in enumerate(dialogue.turns):
@@ -138,17 +138,17 @@ def conversation(
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
-    """The text, or its beginning and a remark if it is long."""
+    """Return the text, or its beginning and a remark if it is longer than `limit`."""
     return text if len(text) <= limit else f"{text[:limit]}… [cut: {len(text):,} characters in all]"
 
 
 def quotable(text: str) -> str:
-    """As much of a text as a list of responses shows."""
+    """Return as much of a text as a list of responses shows."""
     return cut(text, MAX_QUOTE)
 
 
 def plain(value: object) -> Any:
-    """The value as JSON can hold it: what is not a finite number, text, list or mapping is text."""
+    """Return the value as JSON allows it: anything else, like nan or an object, becomes text."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -167,7 +167,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _data(page: Page) -> str:
-    """What the page's script needs, as JSON text that may stand in an HTML script element."""
+    """Return the data of the page's script, as JSON that is safe in an HTML script element."""
     groups = {group.system: index for index, group in enumerate(page.groups)}
     others = groups.get(None, 0)
     places = {talk["number"]: place for place, talk in enumerate(page.conversations)}
@@ -228,7 +228,7 @@ def _limits(page: Page) -> str:
 
 
 def _verdict(page: Page) -> str:
-    """The first thing that somebody wants to know, or nothing."""
+    """Return the verdict, the first thing a reader looks for, as a list; empty without one."""
     sentences = "".join(f"<li>{escape(shown(one))}</li>" for one in page.verdict)
     return f'<ul class="verdict">{sentences}</ul>' if sentences else ""
 

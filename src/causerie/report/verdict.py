@@ -1,7 +1,7 @@
-"""What a run says in words: how good each system is, which is better, what is wrong with it.
+"""A run's verdict in words: how good each system is, which is better, which faults stand out.
 
-Replies of one conversation are alike, so a system's mean is that of its conversations, and what
-is uncertain about it comes from how much these differ.
+Replies of one conversation resemble each other, so a system's mean is that of its conversations,
+and its uncertainty comes from how much these differ.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from causerie.report.figures import Figures, Group
 MAIN = "quality"
 """The column that says how good a reply is."""
 FEWEST = 6
-"""Conversations of a system that a comparison needs."""
+"""Fewest conversations of each system for a comparison."""
 SURE = 1.96
-"""Standard errors to either side of an interval of 95%."""
+"""Standard errors on either side of the mean in a 95% interval."""
 OFTEN = 0.1
-"""Share of replies from which on a fault is told; one good reply in twenty seems to have it."""
+"""Share of replies above which a fault is reported; good replies show it in about one of twenty."""
 TOLD = 3
-"""Faults of a system that are named, and pairs of systems that are compared."""
+"""Most faults named per system, and most pairs of systems compared."""
 
 
 @dataclass
 class Spread:
-    """Mean and variance of numbers that come one by one; those of parts can be merged."""
+    """Running mean and variance of numbers; those of parts can be merged."""
 
     count: int = 0
     mean: float = 0.0
@@ -63,9 +63,9 @@ class Spread:
 
 
 def verdict(groups: Sequence[Group], talks: Mapping[str, Spread]) -> list[str]:
-    """Sentences about the systems; none where nobody asked how good replies are.
+    """Return sentences about the systems, or none if quality was not scored.
 
-    `talks` has the means of each system's conversations.
+    `talks` has, by system, the mean and spread of its conversations' quality.
     """
     rated = [(g, talks[g.system]) for g in groups if g.system is not None and g.system in talks]
     if not rated:
@@ -91,7 +91,7 @@ def _compared(better: tuple[Group, Spread], worse: tuple[Group, Spread]) -> str:
 
 
 def _faults(figures: Mapping[str, Figures]) -> list[str]:
-    """The commonest faults of a system, as "off topic in 31%"."""
+    """Return the most frequent faults of a system, as "off topic in 31%"."""
     shares = []
     for name, one in figures.items():
         limit = one.column.limit

@@ -138,8 +138,10 @@ def _limit(text: str, written: str, percent: bool, quantity: str) -> float:
 
 
 def exit_status(verdicts: Iterable[Verdict], skipped: bool) -> int:
-    """Return 3 where a condition holds, 2 where one cannot be decided, 1 where something was
-    skipped, and otherwise 0."""
+    """Return 3 where a condition holds, 2 where one cannot be decided, otherwise 1 or 0.
+
+    It is 1 where something was skipped.
+    """
     outcomes = [verdict.holds for verdict in verdicts]
     if any(outcomes):
         return FAILED

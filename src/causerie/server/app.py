@@ -3,17 +3,17 @@
 How a room plugs in. A room is a package beside this module, say `causerie.server.explorer`, with
 a folder `static` and a function that returns a `Room` (`causerie.server.room`):
 
-- `pages`: `{"": Page("Explorer", "index.html", "explorer.js", ["explorer.css"])}` gives
-  `/explorer/`: the shell with the navigation around the HTML of the file, and a place in it;
-- files in `static` are at `/explorer/static/`; modules import `/static/dom.js` and the like;
-- `routers`: FastAPI routers with whole paths, such as `/explorer/turns`; `Depends(who)` is the
-  `Identity` of the caller, `Depends(needs("lead"))` lets only leads and the owner go on;
-- `roles`: whom the guard lets into `/explorer/`, by default only the owner; `identify` makes an
-  identity of a token that the room gave somebody, who enters by the link `/enter#TOKEN`;
-- `lifespan`: what is to be open while the application runs, as a context manager;
+- `pages`: `{"": Page("Explorer", "index.html", "explorer.js", ["explorer.css"])}` serves
+  `/explorer/`: the shared shell and navigation around the HTML of that file;
+- files in `static` are served at `/explorer/static/`; modules import `/static/dom.js` and others;
+- `routers`: FastAPI routers with full paths, such as `/explorer/turns`; `Depends(who)` is the
+  `Identity` of the caller, `Depends(needs("lead"))` admits only leads and the owner;
+- `roles`: who may enter `/explorer/`, by default only the owner; `identify` returns the identity
+  of a token that the room has issued, whose holder enters by the link `/enter#TOKEN`;
+- `lifespan`: a context manager that is open while the application runs;
 - errors: raise `CauserieError` or `HTTPException`; the answer is `{"error": "One sentence."}`.
 
-`create_app(Config(rooms=(explorer_room(...), ...)))` puts them together; `serve` runs them.
+`create_app(Config(rooms=(explorer_room(...), ...)))` assembles the application; `serve` runs it.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ from causerie.server.safety import (
 
 PUBLIC = ("/static/", "/enter", "/session", "/healthz", "/readyz")
 _SHARED = {"page.css": "causerie.render", "report.css": "causerie.report"}
-"""Styles of written pages that these pages use, too; each is called `page.css` in its package."""
+"""Styles of written pages that are used here, too; each is called `page.css` in its package."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What application to make."""
+    """The rooms of an application, its address, and its limits."""
 
     rooms: tuple[Room, ...]
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = field(default=None, repr=False)
-    """The owner's; without one, whoever can reach the server is the owner."""
+    """The owner's token; without one, everybody who can reach the server is the owner."""
     hosts: tuple[str, ...] = ()
-    """Further names of the server, as browsers will call it."""
+    """Further names of the server in browsers."""
     max_body: int = 16 << 20
     rate: float = 200.0
 
     def __post_init__(self) -> None:
         if self.token is None and not (is_loopback(self.host) and not self.hosts):
             raise CauserieError(
-                "other machines can reach the server by --host or --allow-host, so a token is "
-                "needed: add --token-file FILE, or leave them out"
+                "--host or --allow-host lets other machines reach the server, so it needs a "
+                "token: add --token-file FILE, or omit these options"
             )
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
-            raise CauserieError(f"a token has at least {SHORTEST_TOKEN} characters: make it longer")
+            raise CauserieError(f"tokens need at least {SHORTEST_TOKEN} characters: make it longer")
 
     def rules(self) -> Rules:
-        """What the guard is to go by."""
+        """Return the rules of the guard."""
         places = [(prefix, r) for r in self.rooms for prefix in (r.home, *r.prefixes)]
         return Rules(
             hosts=frozenset(host.lower() for host in self.hosts),
@@ -93,19 +93,19 @@ class Config:
 
 
 class Token(BaseModel):
-    """A secret that somebody was given."""
+    """A secret that a person was given."""
 
     token: str = Field(max_length=200)
 
 
 class Home(BaseModel):
-    """Where to go."""
+    """The path to go to."""
 
     home: str
 
 
 def create_app(config: Config) -> FastAPI:
-    """The application with these rooms."""
+    """Return the application with these rooms."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -119,11 +119,11 @@ def create_app(config: Config) -> FastAPI:
         title="causerie",
         version=__version__,
         description="Scores of open-domain conversations without reference answers.",
-        docs_url=None,  # its pages load scripts from elsewhere
+        docs_url=None,  # its pages load scripts from other sites
         redoc_url=None,
         lifespan=lifespan,
         default_response_class=Json,
-        responses=failures(s4XX="What the caller can mend."),
+        responses=failures(s4XX="An error that the caller can correct."),
     )
     rules = config.rules()
     app.add_middleware(Guard, rules=rules)
@@ -142,7 +142,7 @@ def create_app(config: Config) -> FastAPI:
 
 
 def _add_common(app: FastAPI, config: Config, rules: Rules) -> None:
-    """Routes that belong to no room."""
+    """Add the routes that belong to no room."""
 
     @app.get("/", include_in_schema=False)
     def start(request: Request) -> Response:
@@ -155,21 +155,21 @@ def _add_common(app: FastAPI, config: Config, rules: Rules) -> None:
 
     @app.get("/healthz", tags=["state"])
     async def healthz() -> dict[str, str]:
-        """Whether the server runs."""
+        """Whether the server is running."""
         return {"status": "ok"}
 
     @app.get("/enter", include_in_schema=False)
     def enter(request: Request) -> Response:
-        """The page behind a secret link: its script takes the token out of the address."""
+        """Return the page of secret links, whose script removes the token from the address."""
         page = Page("Enter", "enter.html", "enter.js")
         return HTMLResponse(_shell(page, "causerie.server", "/static/", "", "Enter"))
 
     @app.post("/session", include_in_schema=False)
     def begin(token: Token, request: Request, response: Response) -> Home:
-        """Keep a token in a cookie that no script can read."""
+        """Store a token in a cookie that scripts cannot read."""
         identity = rules.identity_of(token.token)
         if identity is None:
-            raise HTTPException(401, "this link does not work (any more): ask for another one")
+            raise HTTPException(401, "this link is invalid or has been revoked: ask for a new one")
         response.set_cookie(
             cookie_name(request.headers["host"]),
             token.token,
@@ -199,14 +199,14 @@ def _add_page(app: FastAPI, config: Config, room: Room, path: str, page: Page) -
     def show(request: Request) -> HTMLResponse:
         identity = who(request)
         if page.roles is not None and not identity.may(page.roles):
-            raise HTTPException(403, "this is not for you")
+            raise HTTPException(403, "you do not have access to this")
         navigation = _navigation(config.rooms, room, identity)
         files = f"{room.home}static/"
         return HTMLResponse(_shell(page, room.package, files, navigation, room.title))
 
 
 def _shell(page: Page, package: str, files: str, navigation: str, title: str) -> str:
-    """The page with what all pages have around it; everything in it is written by us."""
+    """Return a page within the shared shell; all of its HTML is our own."""
     style = '<link rel="stylesheet" href="{}">'
     links = [style.format(s if s.startswith("/") else files + s) for s in page.styles]
     script = f'<script type="module" src="{files}{page.script}"></script>' if page.script else ""
@@ -220,7 +220,7 @@ def _shell(page: Page, package: str, files: str, navigation: str, title: str) ->
 
 
 def _navigation(rooms: tuple[Room, ...], here: Room, identity: Identity) -> str:
-    """The rooms with pages that somebody may enter."""
+    """Return links to the rooms with pages that somebody may enter."""
     items = [
         f'<li><a href="{room.home}"{" aria-current=page" if room is here else ""}>'
         f"{escape(room.title)}</a></li>"

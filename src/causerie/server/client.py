@@ -1,4 +1,4 @@
-"""A client of `causerie serve`, which needs neither the server's packages nor networks.
+"""A client of `causerie serve`, which needs neither the server's dependencies nor networks.
 
 >>> from causerie import Client
 >>> client = Client("http://127.0.0.1:8765")
@@ -25,7 +25,7 @@ _BLOCK = 1 << 20
 
 
 class ServerError(CauserieError):
-    """A server's refusal, in its own words."""
+    """A refusal by the server, in its own words."""
 
     def __init__(self, address: str, status: int, sentence: str) -> None:
         super().__init__(f"{address}: {sentence}")
@@ -33,10 +33,10 @@ class ServerError(CauserieError):
 
 
 class Client:
-    """Scores from a server at an address; several threads may use one client.
+    """Scores from a server at an address; a client may be shared by several threads.
 
-    Where the server has too much to do, a call waits as long as it is told to and asks again,
-    until `patience` seconds are over.
+    When the server is too busy, a call waits as long as the server asks and tries again, for up to
+    `patience` seconds.
     """
 
     def __init__(
@@ -50,33 +50,33 @@ class Client:
         self.address, self.timeout, self.patience = address.rstrip("/"), timeout, patience
         place = urlsplit(self.address)
         if place.scheme not in ("http", "https") or not place.hostname or place.path:
-            raise CauserieError(f"{address!r} is no address of a server: write http://NAME:PORT")
+            raise CauserieError(f"{address!r} is not the address of a server: use http://NAME:PORT")
         self._place, self._token = place, token
 
     def score(self, data: object, metrics: Sequence[str] | None = None, **options: Any) -> Any:
-        """Rows as `causerie score` writes them; `unscored` in each says why there is no number.
+        """Return rows as `causerie score` writes them; their `unscored` says what is missing.
 
-        `data` is a dialogue or an exchange, a list of them, of messages, of strings, or what the
-        files hold. Options are those of the request: level, speaker, turns ("last"), explain...
+        `data` is a dialogue or an exchange; a list of these, of messages, or of strings; or records
+        as in files. Options are those of the request: level, speaker, turns ("last"), explain...
         """
         return self._send("POST", "/v1/score", self._asked(metrics, options, data=data))["rows"]
 
     def compare(
         self, a: object, b: object, metrics: Sequence[str] | None = None, **options: Any
     ) -> Any:
-        """Is b better than a: everything that `causerie compare --out FILE.json` writes."""
+        """Return whether b is better than a: everything in `causerie compare --out FILE.json`."""
         return self._send("POST", "/v1/compare", self._asked(metrics, options, a=a, b=b))
 
     def metrics(self) -> Any:
-        """What the server offers, and what its numbers mean."""
+        """Return the metrics that the server offers, and the meaning of their columns."""
         return self._send("GET", "/v1/metrics")["metrics"]
 
     def plan(self, metrics: Sequence[str] | None = None, **options: Any) -> Any:
-        """What would be computed: columns, and the signature."""
+        """Return what would be computed: columns, and the signature."""
         return self._send("POST", "/v1/plan", self._asked(metrics, options))
 
     def submit(self, path: str | Path, metrics: Sequence[str] | None = None, **options: Any) -> Any:
-        """Have a file scored in the background; the job has an `id` and a `status`."""
+        """Have a file scored in the background; return the job, with its `id` and `status`."""
         named = {"metrics": ",".join(metrics)} if metrics is not None else {}
         values = {name: v for name, v in options.items() if v is not None}
         query = {"name": str(path), **named, **values}
@@ -84,11 +84,11 @@ class Client:
             return self._send("POST", f"/v1/jobs?{urlencode(query)}", file)
 
     def job(self, job_id: str) -> Any:
-        """How far a job is."""
+        """Return the progress of a job."""
         return self._send("GET", f"/v1/jobs/{quote(job_id, '')}")
 
     def wait(self, job_id: str, pause: float = 1.0) -> Any:
-        """The job once it is done; an error if it has failed."""
+        """Wait until a job is done and return it; raise an error if it has failed."""
         while (job := self.job(job_id))["status"] in ("queued", "running"):
             time.sleep(pause)
         if job["status"] == "failed":
@@ -96,7 +96,7 @@ class Client:
         return job
 
     def fetch(self, job_id: str, out: str | Path) -> Path:
-        """Write the table of a job that is done to a file, which appears whole or not at all."""
+        """Write the table of a finished job to a file, which appears complete or not at all."""
         from causerie.io import atomic_write
 
         with atomic_write(Path(out)) as file:
@@ -104,7 +104,7 @@ class Client:
         return Path(out)
 
     def remove(self, job_id: str) -> None:
-        """Stop a job and forget it with all that belongs to it."""
+        """Stop a job and delete all its files."""
         self._send("DELETE", f"/v1/jobs/{quote(job_id, '')}")
 
     def _asked(
@@ -117,7 +117,7 @@ class Client:
     def _send(
         self, method: str, path: str, body: object = None, into: BinaryIO | None = None
     ) -> Any:
-        """The answer of the server, or its refusal as an error."""
+        """Return the server's answer, or raise its refusal as an error."""
         end = time.monotonic() + self.patience
         while True:
             try:
@@ -135,7 +135,7 @@ class Client:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it may refuse before the end
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may refuse early
                 connection.request(method, path, content, headers)
             response = connection.getresponse()
             if into is not None and response.status == 200:
@@ -164,7 +164,7 @@ class _LaterError(Exception):
 
 
 def as_json(data: object) -> object:
-    """What a request holds: dialogues and exchanges as records, anything else as it is."""
+    """Return the data of a request: dialogues and exchanges as records, anything else unchanged."""
     from causerie.io.records import to_fields
 
     if isinstance(data, (Dialogue, Exchange)):
@@ -175,7 +175,7 @@ def as_json(data: object) -> object:
 
 
 def _content(body: Any) -> tuple[Any, dict[str, str]]:
-    """A file as it is, from its beginning; anything else as JSON."""
+    """Return the body and its headers: a file from its beginning, anything else as JSON."""
     if body is None:
         return None, {}
     if hasattr(body, "read"):
@@ -184,7 +184,7 @@ def _content(body: Any) -> tuple[Any, dict[str, str]]:
     try:
         text = json.dumps(body, ensure_ascii=False)
     except TypeError as error:
-        raise CauserieError(f"this cannot be sent ({error}): give lists and dictionaries") from None
+        raise CauserieError(f"this cannot be sent ({error}): use lists and dictionaries") from None
     return text.encode("utf-8", "surrogatepass"), {"Content-Type": "application/json"}
 
 
@@ -192,4 +192,4 @@ def _sentence(status: int, answer: bytes) -> str:
     try:
         return str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):
-        return f"the server answers {status}, which is not how causerie refuses"
+        return f"status {status} without a message: check that this is a causerie server"

@@ -1,6 +1,6 @@
-"""`causerie score --server`: a scorer whose numbers are made by a server.
+"""`causerie score --server`: a scorer whose numbers come from a server.
 
-It is handed to the same run as any other scorer, so journal, tables, pages and gates are the same.
+It is used by the same run as any other scorer, so journal, tables, pages and gates are the same.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from causerie.scoring.table import PERCENTILE
 from causerie.server.client import Client, ServerError
 
 AT_ONCE = 256
-"""Items of a request, or of one conversation if it has more."""
+"""Most items per request, unless a single conversation has more."""
 _TOO_MUCH = (413, 504)
 
 
 @dataclass(frozen=True)
 class RemoteMetric(Metric):
-    """A metric of a server: what it says about its numbers."""
+    """A metric of a server, described by the columns that the server reports."""
 
     told: tuple[Column, ...] = ()
     drawn: Literal["arcs", "graph"] | None = None
@@ -34,7 +34,7 @@ class RemoteMetric(Metric):
     summary = "computed by a server"
 
     def __post_init__(self) -> None:
-        """Nobody chose these options."""
+        """Skip the checks of options, as there are none."""
 
     @property
     def drawing(self) -> Literal["arcs", "graph"] | None:  # type: ignore[override]
@@ -46,13 +46,13 @@ class RemoteMetric(Metric):
 
 @dataclass(frozen=True)
 class RemotePlan(Plan):
-    """What a server will compute."""
+    """The plan that a server will carry out."""
 
     told: str = ""
 
     @cached_property
     def signature(self) -> str:
-        """The server's: it makes the numbers."""
+        """The signature of the server, which computes the numbers."""
         return self.told
 
 
@@ -72,7 +72,7 @@ class RemoteScorer(Scorer):
         return Batch(self.plan, tuple(items), scores)
 
     def _rows(self, items: Sequence[Item], explain: bool) -> list[dict[str, Any]]:
-        """The server's rows; half as many at a time where they are too many for it."""
+        """Return the server's rows; halve the request if it is too large for the server."""
         plan = self.plan
         groups = [list(own) for _, own in groupby(items, key=lambda item: id(_dialogue(item)))]
         options: dict[str, Any] = {"level": plan.level, "explain": explain, "text": False}
@@ -96,7 +96,7 @@ class RemoteScorer(Scorer):
 def remote_scorer(
     client: Client, metrics: str | None, level: str, speaker: str | None
 ) -> RemoteScorer:
-    """The scorer of what a server offers under these aliases; all of it if none are named."""
+    """Return a scorer of the server's metrics with these aliases, by default of all."""
     options = {} if speaker is None else {"speaker": speaker}
     answer = client.plan(metrics, level=level, **options)
     found = {one["alias"]: _metric(one) for one in answer["metrics"]}
@@ -130,7 +130,7 @@ def _score(row: dict[str, Any], column: str, explain: bool) -> Score:
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """The items, a request's worth at a time; those of one conversation stay together."""
+    """Yield the items for one request at a time; those of one conversation stay together."""
     part: list[Item] = []
     for _, own in groupby(items, key=lambda item: id(_dialogue(item))):
         group = list(own)

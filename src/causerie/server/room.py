@@ -1,4 +1,4 @@
-"""What a room of the web application is: routes, pages, files, and whom it lets in."""
+"""A room of the web application: its routes, pages and files, and who may enter it."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from fastapi import APIRouter
 from causerie.server.safety import OWNER, Identity, Observe
 
 Identify: TypeAlias = Callable[[str], "Identity | None"]
-"""Whose token this is; None if it is nobody's (any more)."""
+"""A function from a token to its holder's identity; None if it is not valid."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a room: the inside of `<main>`, and what it needs. All files are of the room."""
+    """A page of a room: the content of `<main>`, its script and its styles, all room files."""
 
     title: str
     body: str
-    """File with the HTML of the page, without anything from outside in it."""
+    """File with the HTML of the page, which contains no foreign text."""
     script: str | None = None
-    """File of an ES module, which fills the page with text."""
+    """File of an ES module that fills the page in."""
     styles: Sequence[str] = ()
-    """Files, or absolute paths of shared ones such as `/static/report.css`."""
+    """Style files, or absolute paths of shared ones such as `/static/report.css`."""
     roles: frozenset[str] | None = None
-    """Who may see it, where not all that the room lets in may."""
+    """Roles that may see the page; None for all that the room admits."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """One part of the application; everything in it lives under `/NAME/`."""
+    """One part of the application; all of it is served under `/NAME/`."""
 
     name: str
-    """In addresses, such as `explorer`."""
+    """Name in addresses, such as `explorer`."""
     title: str
-    """In the navigation."""
+    """Title in the navigation."""
     package: str
-    """Whose folder `static` has the room's pages and files."""
+    """Package whose folder `static` has the room's pages and files."""
     pages: Mapping[str, Page] = field(default_factory=dict)
-    """By path under `/NAME/`; the first one is `""`, and its absence keeps the room out of the
+    """Pages by path below `/NAME/`; without the first page, `""`, the room is not in the
     navigation."""
     routers: Sequence[APIRouter] = ()
-    """Routes, with their whole paths."""
+    """Routers, with full paths."""
     prefixes: Sequence[str] = ()
-    """Paths outside `/NAME/` that belong to the room, too, such as `/v1/`."""
+    """Paths outside `/NAME/` that also belong to the room, such as `/v1/`."""
     roles: frozenset[str] = frozenset({OWNER})
-    """Who is let in; the owner always is."""
+    """Roles that may enter; the owner always may."""
     identify: Identify | None = None
-    """Knows tokens that the room gave to people itself."""
+    """Identifies the tokens that the room itself has issued."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """By path: how many bytes a request may bring there, where not as many as elsewhere."""
+    """Largest request in bytes by path, where it differs from the general limit."""
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
-    """Open while the application runs."""
+    """Context that is open while the application runs."""
     observe: Observe | None = None
-    """Hears of every answer, of whichever room."""
+    """Called for every answer of any room."""
 
     @property
     def home(self) -> str:
-        """Where the room begins."""
+        """The path of the room's first page."""
         return f"/{self.name}/"

@@ -1,9 +1,9 @@
-"""The guard at the door: every request passes here before any room sees it.
+"""The guard: every request passes through it before any room sees it.
 
-It refuses foreign Host and Origin headers (so no other web site can talk to the server through
-somebody's browser), requests that are too large or too many, and whoever has no right to be
-there; and it puts the same security headers on every response. Tokens come in the `Authorization`
-header or in a cookie, never in an address, so they are in no log.
+It refuses foreign Host and Origin headers (so no other web site can reach the server through
+somebody's browser), requests that are too large or too frequent, and callers without access; and
+it adds the same security headers to every response. Tokens come in the `Authorization` header or
+in a cookie, never in an address, so no log contains them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Observe: TypeAlias = Callable[[Scope, int, float], None]
-"""Hears of every answer: what was asked, the status, and the seconds until it began."""
+"""Called for every answer with the request's scope, the status, and seconds until it began."""
 
 OWNER = "owner"
-"""The role of whoever started the server: may do everything."""
+"""The role of whoever started the server, which permits everything."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -49,9 +49,9 @@ HEADERS = {
 }
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(\d{1,5}))?", re.ASCII | re.IGNORECASE)
 SHORTEST_TOKEN = 20
-"""Characters; shorter ones could be guessed."""
+"""Fewest characters of a token; shorter ones could be guessed."""
 STALLED = 30.0
-"""Seconds that the next part of a request may take to come."""
+"""Most seconds to wait for the next part of a request."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Identity:
     name: str
     roles: frozenset[str]
     home: str = "/"
-    """Where they go when they enter."""
+    """Path that they are taken to when they enter."""
 
     def may(self, roles: frozenset[str]) -> bool:
         return OWNER in self.roles or not roles.isdisjoint(self.roles)
@@ -71,40 +71,40 @@ THE_OWNER = Identity("owner", frozenset({OWNER}))
 
 
 def who(request: Request) -> Identity:
-    """Who makes this request (a dependency for routes)."""
+    """Return who makes this request (a dependency for routes)."""
     identity: Identity = request.scope["identity"]
     return identity
 
 
 def needs(*roles: str) -> Callable[[Request], Identity]:
-    """A dependency that lets only these roles (and the owner) in: `Depends(needs("lead"))`."""
+    """Return a dependency that admits only these roles and the owner: `Depends(needs("lead"))`."""
 
     def allowed(request: Request) -> Identity:
         identity = who(request)
         if not identity.may(frozenset(roles)):
-            raise HTTPException(403, "this is not for you")
+            raise HTTPException(403, "you do not have access to this")
         return identity
 
     return allowed
 
 
 def new_token() -> str:
-    """A secret for one person."""
+    """Return a new secret for one person."""
     return secrets.token_urlsafe(24)
 
 
 def digest_of(token: str) -> str:
-    """What to keep of a token, so that nobody who reads the file can use it."""
+    """Return the digest to store for a token, which is useless to whoever reads it."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_token(given: str, digest: str) -> bool:
-    """Whether this is the token with that digest; takes as long if it is not."""
+    """Return whether the token has this digest, in constant time."""
     return hmac.compare_digest(digest_of(given), digest)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach that address."""
+    """Return whether only this machine can reach that address."""
     if host == "localhost":
         return True
     try:
@@ -115,27 +115,27 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the guard goes by."""
+    """The rules of the guard."""
 
     hosts: frozenset[str] = frozenset()
-    """Names under which the server is known, besides the address that a request came to."""
+    """Names of the server, besides the address that a request was sent to."""
     owner: str | None = None
-    """Digest of the owner's token; None lets everybody who can reach the server be the owner."""
+    """Digest of the owner's token; None makes everybody who can reach the server the owner."""
     identify: Sequence[Callable[[str], Identity | None]] = ()
-    """Who else has tokens."""
+    """Functions that identify the holders of other tokens."""
     rooms: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By prefix of the path, the roles that may go there; elsewhere only the owner may."""
+    """Roles that may use paths with a prefix; all other paths are the owner's."""
     public: frozenset[str] = frozenset()
-    """Paths, or their beginnings if they end with a slash, that need no token."""
+    """Paths, or prefixes if they end with a slash, that need no token."""
     max_body: int = 16 << 20
     limits: Mapping[str, int] = field(default_factory=dict)
-    """By path: other sizes."""
+    """Largest body in bytes by path, where it differs from `max_body`."""
     rate: float = 200.0
-    """Requests a second of one client, twice as many at once; the owner may send more."""
+    """Requests per second and client, and twice as many in a burst; the owner has no limit."""
     observe: Sequence[Observe] = ()
 
     def identity_of(self, token: str) -> Identity | None:
-        """Whose token it is."""
+        """Return the holder of a token, or None if it is not valid."""
         if self.owner is not None and is_token(token, self.owner):
             return THE_OWNER
         found = [identify(token) for identify in self.identify]
@@ -145,7 +145,7 @@ class Rules:
         return any(path.startswith(p) if p.endswith("/") else path == p for p in self.public)
 
     def check(self, path: str, identity: Identity | None) -> None:
-        """Raise 401 or 403 if this is not for them."""
+        """Raise 401 or 403 if somebody has no access to a path."""
         if identity is None:
             raise HTTPException(
                 401,
@@ -155,11 +155,11 @@ class Rules:
             )
         roles = [roles for prefix, roles in self.rooms.items() if path.startswith(prefix)]
         if path != "/" and not identity.may(roles[0] if roles else frozenset()):
-            raise HTTPException(403, "this is not for you")
+            raise HTTPException(403, "you do not have access to this")
 
 
 class Guard:
-    """ASGI middleware that does what the module says."""
+    """ASGI middleware that applies the rules to every request and response."""
 
     def __init__(self, app: Any, rules: Rules) -> None:
         self._app, self._rules = app, rules
@@ -169,7 +169,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # there are no web sockets here
+        if scope["type"] != "http":  # web sockets are not supported
             return
         begun, start = False, time.perf_counter()
 
@@ -194,16 +194,17 @@ class Guard:
             await self._app(scope, _limited(receive, limit), guarded)
         except Exception:
             if not begun:
-                await _answer(guarded, scope, HTTPException(500, "the server has failed here"))
-            raise  # whoever runs the server has it in the log
+                await _answer(guarded, scope, HTTPException(500, "an internal error occurred"))
+            raise  # for the server's log
 
     def _admit(self, scope: Scope) -> int:
-        """Let a request in, with so many bytes, or raise what it is to be told."""
+        """Admit a request and return its size limit in bytes, or raise its refusal."""
         rules, headers, path = self._rules, Headers(scope=scope), scope["path"]
         host = headers.get("host", "").lower()
         if not self._is_ours(host, scope):
             raise HTTPException(
-                421, "this server has another name: start it with --allow-host NAME to add one"
+                421,
+                "this server has a different name: restart it with --allow-host NAME",
             )
         if scope["method"] not in SAFE_METHODS:
             _check_origin(headers, host)
@@ -224,7 +225,7 @@ class Guard:
         return limit
 
     def _is_ours(self, host: str, scope: Scope) -> bool:
-        """Whether a Host header names the address that was called, or a name of the server."""
+        """Return whether a Host header names the called address, or another name of the server."""
         name = name_and_port(host)[0]
         server = (scope.get("server") or ("",))[0] or ""
         return (
@@ -235,15 +236,15 @@ class Guard:
 
 
 class Buckets:
-    """How often clients may do something: `rate` times a second, `burst` times at once."""
+    """Rate limits: each client may do something `rate` times per second, `burst` times at once."""
 
     MOST = 10_000
-    """Clients that are remembered."""
+    """Most clients that are remembered."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic):
         self._rate, self._burst, self._clock = rate, burst, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """What each may still do, and when that was."""
+        """Remaining actions of each client, and the time of that count."""
 
     def check(self, client: str) -> None:
         """Raise 429 if the client has to wait."""
@@ -255,7 +256,7 @@ class Buckets:
             )
 
     def take(self, client: str) -> None:
-        """Count one; raise 429 if the client has to wait."""
+        """Count an action; raise 429 if the client has to wait."""
         self.check(client)
         self._left[client] = (self._now(client) - 1, self._clock())
         self._left.move_to_end(client)
@@ -268,13 +269,13 @@ class Buckets:
 
 
 def cookie_name(host: str) -> str:
-    """Of a server: browsers give the cookies of one machine to all servers on it."""
+    """Return the cookie's name, which differs by port as browsers share cookies between ports."""
     port = name_and_port(host)[1]
     return f"causerie-{port}" if port else "causerie"
 
 
 def token_in(headers: Headers, host: str) -> str | None:
-    """The token that a request brings, if it brings one."""
+    """Return the token in a request, or None."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return given.strip()
@@ -287,13 +288,13 @@ def token_in(headers: Headers, host: str) -> str | None:
 
 
 def too_large(limit: int) -> HTTPException:
-    return HTTPException(413, f"a request may bring {limit:,} bytes here: send less at once")
+    return HTTPException(413, f"a request has at most {limit:,} bytes here: send less at once")
 
 
 def _check_origin(headers: Headers, host: str) -> None:
     """Refuse what a page of another site sends through somebody's browser.
 
-    Browsers say where a request comes from, and no page can prevent that; programs say nothing.
+    Browsers state the origin of a request, and no page can prevent that; other programs do not.
     """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     foreign = origin is not None and origin.lower().partition("://")[2] != host
@@ -302,13 +303,13 @@ def _check_origin(headers: Headers, host: str) -> None:
 
 
 def name_and_port(host: str) -> tuple[str, str | None]:
-    """What a Host header says; an empty name if it says nothing sensible."""
+    """Return the name and the port of a Host header; the name is empty if it is invalid."""
     found = _HOST.fullmatch(host)
     return (found[1].strip("[]").lower(), found[2]) if found else ("", None)
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """The same body, ended by an error where it is longer than its header said, or stalls."""
+    """Wrap `receive` to raise an error if the body is longer than allowed, or stalls."""
     received, whole = 0, False
 
     async def limited() -> Message:
@@ -317,7 +318,7 @@ def _limited(receive: Receive, limit: int) -> Receive:
             message = await (receive() if whole else asyncio.wait_for(receive(), STALLED))
         except asyncio.TimeoutError:
             raise HTTPException(
-                408, "the rest of the request did not come: send it again"
+                408, "the rest of the request did not arrive: send it again"
             ) from None
         received += len(message.get("body", b""))
         if received > limit:
@@ -329,7 +330,7 @@ def _limited(receive: Receive, limit: int) -> Receive:
 
 
 async def _answer(send: Send, scope: Scope, refused: HTTPException) -> None:
-    """Tell in a sentence why a request is refused; a person without a token is asked for it."""
+    """Answer a refusal with its sentence; a page without a token redirects to the entrance."""
     wants_page = "text/html" in Headers(scope=scope).get("accept", "")
     response: Response = Json({"error": refused.detail}, refused.status_code, refused.headers)
     if refused.status_code == 401 and scope["method"] == "GET" and wants_page:

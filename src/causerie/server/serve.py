@@ -1,4 +1,4 @@
-"""Running the application: a socket, an address that people are told, and an orderly end."""
+"""Running the application: a socket, its address, and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from causerie.server.app import Config, create_app
 from causerie.server.safety import new_token
 
 GRACE = 150
-"""Seconds that requests which have begun may take when the server is told to stop; a second signal
-ends them at once."""
+"""Seconds that open requests may take after the server is told to stop; a second signal ends them
+at once."""
 
 
 class Server(uvicorn.Server):
-    """Tells its address once requests can come in."""
+    """Reports its address once it accepts requests."""
 
     def __init__(self, config: Config, ready: Callable[[str], None]) -> None:
         self._app = create_app(config)
         super().__init__(
             uvicorn.Config(
                 self._app,
-                lifespan="off",  # it is here, so that what is wrong with a room is told as such
+                lifespan="off",  # opened in `serve`, so that errors of a room are reported as such
                 log_level="warning",
                 access_log=False,  # addresses may name conversations
                 server_header=False,
-                proxy_headers=False,  # anybody could write them
+                proxy_headers=False,  # anybody could forge them
                 timeout_graceful_shutdown=GRACE,
             )
         )
@@ -49,26 +49,26 @@ class Server(uvicorn.Server):
         self._ready(self.address)
 
     def run_here(self) -> None:
-        """Serve until a signal ends it, or `should_exit` is set."""
+        """Serve until a signal, or until `should_exit` is set."""
         with self._socket:
             self.run([self._socket])
 
 
 def serve(config: Config, ready: Callable[[str], None] = lambda address: None) -> None:
-    """Serve until a signal ends it; requests that have begun are answered first.
+    """Serve until a signal ends it; open requests are answered first.
 
-    `ready` is told the address once requests can come in.
+    `ready` is called with the address once the server accepts requests.
     """
     Server(config, ready).run_here()
 
 
 def state_folder() -> Path:
-    """Where a server keeps what is to survive it, unless told otherwise."""
+    """Return the default folder for what a server keeps between runs."""
     return Path(user_state_dir("causerie", appauthor=False)) / "server"
 
 
 def token_from(path: Path) -> str:
-    """The token in a file that only its owner can read; made if it is not there."""
+    """Return the token in a file that only its owner can read; create it if it does not exist."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(new_token() + "\n")

@@ -1,8 +1,8 @@
 """Statistics: how well scores agree with people, and whether a difference is real.
 
-Everywhere `scores` is metrics x items (NaN for unscored), a result is one `Estimate` per
-metric, labels say which dialogue, context or system an item belongs to, and whatever draws
-random numbers takes a seed.
+Everywhere `scores` is a metrics x items array (NaN where unscored), a result is one `Estimate`
+per metric, labels name the dialogue, context or system of each item, and every function that
+draws random numbers takes a seed.
 """
 
 from causerie.stats.accuracy import (

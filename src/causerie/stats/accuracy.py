@@ -1,14 +1,14 @@
-"""Accuracy over pairs: of items (acc*, Deutsch et al. 2023) and of systems (SPA).
+"""Pairwise accuracy: of items (acc*, Deutsch et al. 2023) and of systems (SPA).
 
-A pair of items is judged right if the metric orders it as people do, ties included. A
+A pair of items is decided correctly if the metric orders it as people do, ties included. A
 continuous metric hardly ever ties, so scores that differ by at most epsilon count as tied,
-and epsilon is the value that makes the metric's accuracy largest: every metric is given its
-best threshold, none is punished for its scale.
+and epsilon is the value that maximises the metric's accuracy: every metric gets its best
+threshold, and none is penalised for its scale.
 
 Soft pairwise accuracy (Thompson et al. 2024) asks whether the metric tells two systems apart
-as confidently as people do. For each pair of systems p is the one-sided p-value that the
-first is better, by a paired permutation test on the items both answered; SPA is the mean over
-pairs of 1 - |p_human - p_metric|.
+as confidently as people do. For each pair of systems, p is the one-sided p-value that the
+first is better, from a paired permutation test on the items both answered; SPA is the mean
+over pairs of 1 - |p_human - p_metric|.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from causerie.stats.estimate import (
 )
 
 MOST_PAIRS = 50_000_000
-"""All pairs are held in memory (about 40 bytes each): 10,000 items pooled are the most."""
+"""Largest number of pairs held in memory (about 40 bytes each): 10,000 pooled items."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairwiseAccuracy:
-    """The accuracy (its n is the number of pairs) and the tie threshold that gives it."""
+    """An accuracy (its n is the number of pairs) and the tie threshold that maximises it."""
 
     estimate: Estimate
     epsilon: float | None
@@ -43,12 +43,12 @@ class PairwiseAccuracy:
 def pairwise_accuracy(
     scores: ArrayLike, human: ArrayLike, groups: Labels | None = None
 ) -> list[PairwiseAccuracy]:
-    """Accuracy of each metric at its best epsilon.
+    """Return the accuracy of each metric at its best epsilon.
 
-    Pooled, every pair of items counts the same. With `groups` (the context of each item)
-    only pairs within a group are made, and the result is the mean of the groups' accuracies,
-    with one epsilon for all of them. Among thresholds that do equally well the smallest is
-    taken; scores that are exactly equal are always tied.
+    Pooled, every pair of items has the same weight. With `groups` (the context of each item)
+    only pairs within a group are compared, and the result is the mean of the groups'
+    accuracies, with one epsilon for all of them. Of several equally good thresholds the
+    smallest is taken; exactly equal scores are always tied.
     """
     x, y = pairwise_complete(scores, human)
     labels = label_index(groups)[0] if groups is not None else np.zeros(x.shape[1], np.int64)
@@ -58,9 +58,9 @@ def pairwise_accuracy(
 def group_accuracies(
     scores: ArrayLike, human: ArrayLike, groups: Labels, epsilons: ArrayLike
 ) -> FloatArray:
-    """Metrics x groups: accuracy in each group at the given thresholds (one per metric).
+    """Return metrics x groups: the accuracy in each group at the given threshold of each metric.
 
-    Groups are in order of first appearance; NaN where a group has no pair.
+    Groups are in order of first appearance; a group without a pair has NaN.
     """
     x, y = pairwise_complete(scores, human)
     labels, count = label_index(groups)
@@ -88,13 +88,13 @@ def soft_pairwise_accuracy(
     permutations: int = 1000,
     seed: Seed,
 ) -> list[Estimate]:
-    """SPA of each metric; its n is the number of system pairs that share an item.
+    """Return the SPA of each metric; its n is the number of system pairs that share an item.
 
-    `items` says what each response answers (its context); several responses of one system to
-    one item are averaged. A response counts if it has both a score and a judgement. The same
-    permutations serve people and metrics, so they add no noise to the comparison. Of the
-    permutations that equal what was observed half count as larger, so that naming a pair the
-    other way round turns p into 1 - p and leaves SPA as it is.
+    `items` names the context each response answers; several responses of one system to one
+    item are averaged. A response counts if it has both a score and a judgement. Human and
+    metric p-values use the same permutations, which adds no noise to the comparison.
+    Permutations that equal the observed difference count half, so that swapping the two
+    systems of a pair turns p into 1 - p and leaves SPA unchanged.
     """
     x, y = pairwise_complete(scores, human)
     system, system_count = label_index(systems)
@@ -124,16 +124,16 @@ def _calibrated(a: FloatArray, b: FloatArray, labels: IntArray) -> PairwiseAccur
     sizes = np.bincount(labels[labels >= 0], minlength=1)
     pairs = int((sizes * (sizes - 1) // 2).sum())
     if pairs == 0:
-        return _none(0, "no two items have both a score and a human judgement")
+        return _undefined(0, "no two items have both a score and a human judgement")
     if pairs > MOST_PAIRS:
-        return _none(pairs, f"more than {MOST_PAIRS} pairs: take a sample of the items")
+        return _undefined(pairs, f"more than {MOST_PAIRS} pairs: take a sample of the items")
     first, second = _pairs_within(labels)
     difference = a[first] - a[second]
     gap = np.abs(difference)
     truth = np.sign(b[first] - b[second])
     if not truth.any():
         # Epsilon could make any metric perfect by calling everything tied.
-        return _none(pairs, "the human judgements to compare are all equal")
+        return _undefined(pairs, "the human judgements to compare are all equal")
     # A pair's weight is its share of its group, so that every group counts the same.
     per_group = np.bincount(labels[first])
     weight = 1 / per_group[labels[first]] / np.count_nonzero(per_group)
@@ -146,13 +146,13 @@ def _calibrated(a: FloatArray, b: FloatArray, labels: IntArray) -> PairwiseAccur
     last = np.flatnonzero(np.r_[gap[1:] != gap[:-1], True])
     thresholds = np.r_[0.0, gap[last]]
     accuracy = base + np.r_[0.0, gains[last]]
-    # Sums of weights carry rounding: what differs by less than one pair is equal.
+    # Sums of weights carry rounding errors: differences of less than one pair are ties.
     best = int(np.flatnonzero(accuracy >= accuracy.max() - 1e-9 / pairs)[0])
     return PairwiseAccuracy(Estimate(float(accuracy[best]), pairs), float(thresholds[best]))
 
 
 def _pairs_within(labels: IntArray) -> tuple[IntArray, IntArray]:
-    """All pairs of items with the same label; items labelled -1 are left out."""
+    """Return all pairs of items with the same label; items labelled -1 are left out."""
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
     ends = np.searchsorted(labels[order], labels[order], side="right")
@@ -164,14 +164,14 @@ def _pairs_within(labels: IntArray) -> tuple[IntArray, IntArray]:
     return order[first], order[second]
 
 
-def _none(pairs: int, reason: str) -> PairwiseAccuracy:
+def _undefined(pairs: int, reason: str) -> PairwiseAccuracy:
     return PairwiseAccuracy(Estimate(None, pairs, reason=reason), None)
 
 
 def _table(
     values: FloatArray, system: IntArray, item: IntArray, systems: int, items: int
 ) -> FloatArray:
-    """Systems x items, NaN where a system has no response."""
+    """Return mean values as systems x items, NaN where a system has no response."""
     present = ~np.isnan(values)
     cell = (system * items + item)[present]
     with np.errstate(invalid="ignore"):
@@ -185,7 +185,7 @@ def _p_values(differences: FloatArray, signs: FloatArray) -> FloatArray:
     filled = np.nan_to_num(differences)
     observed = filled.sum(axis=1, keepdims=True)
     permuted = filled @ signs
-    # Equal sums differ by rounding, which grows with what is summed.
+    # Equal sums differ by rounding errors, which grow with the size of the summands.
     close = 1e-12 * np.abs(filled).sum(axis=1, keepdims=True)
     larger = permuted > observed + close
     equal = np.abs(permuted - observed) <= close

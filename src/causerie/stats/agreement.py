@@ -1,4 +1,4 @@
-"""How far annotators agree, and how well one of them would do in a metric's place.
+"""How far annotators agree, and how well a single annotator would do in a metric's place.
 
 Ratings are units x raters (or units x slots), NaN where a rater gave none; units may have
 different numbers of ratings.
@@ -33,9 +33,9 @@ _NO_ITEM = "no item has two ratings"
 
 
 def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> Estimate:
-    """Krippendorff's alpha; n is the number of units with at least two ratings.
+    """Return Krippendorff's alpha; n is the number of units with at least two ratings.
 
-    1 is perfect agreement, 0 what chance gives. Units with a single rating do not count.
+    1 is perfect agreement, 0 is chance. Units with a single rating do not count.
     """
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
@@ -61,10 +61,10 @@ def krippendorff_alpha(ratings: ArrayLike, scale: Scale = "nominal") -> Estimate
 def mean_reliability(
     values: ArrayLike, clusters: Labels, *, resamples: int = 1000, seed: Seed
 ) -> Estimate:
-    """How far the mean of a row's values is about the row, and not about which values it got.
+    """Return the reliability of row means: how much of their variance is due to the rows.
 
-    1 - (variance within rows) / (variance between rows), as means of squares: Cronbach's alpha
-    where columns have no identity, also known as ICC(1, k). 0 is chance; below 0 the values of
+    1 - (variance within rows) / (variance between rows), as mean squares: Cronbach's alpha
+    where columns have no identity, also known as ICC(1, k). 0 is chance; below 0, values of
     one row differ more than those of different rows. Rows with a single value do not count. The
     interval comes from resampling whole clusters of rows.
     """
@@ -83,11 +83,11 @@ def mean_reliability(
 
 
 def fleiss_kappa(ratings: ArrayLike) -> Estimate:
-    """Fleiss' kappa: any number of raters, who need not be the same for every unit.
+    """Return Fleiss' kappa, for any number of raters, who may differ between units.
 
     Units with fewer than two ratings do not count. Where units have different numbers of
-    ratings, each unit's agreement counts the same, and each rating counts the same in the
-    shares of the categories; with equal numbers this is Fleiss' original.
+    ratings, each unit's agreement has the same weight, and each rating has the same weight in
+    the shares of the categories; with equal numbers this is Fleiss' original.
     """
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
@@ -102,7 +102,7 @@ def fleiss_kappa(ratings: ArrayLike) -> Estimate:
 
 
 def cohen_kappa(one: ArrayLike, other: ArrayLike) -> Estimate:
-    """Cohen's kappa of two raters, on the units that both have rated, n of them."""
+    """Return Cohen's kappa of two raters; n is the number of units that both have rated."""
     ratings = np.column_stack([as_matrix(one)[0], as_matrix(other)[0]])
     values = ratings[~np.isnan(ratings).any(axis=1)]
     if not len(values):
@@ -116,17 +116,16 @@ def cohen_kappa(one: ArrayLike, other: ArrayLike) -> Estimate:
 def leave_one_out_ratings(
     ratings: ArrayLike, *, ranks: bool = False, groups: ArrayLike | None = None
 ) -> Estimate:
-    """Correlation of one rating with the mean of the item's others; raters are anonymous.
+    """Return the correlation of one rating with the mean of the item's other ratings.
 
-    Where a list's slots are not persons, a correlation per slot would depend on the order of
-    the lists (sorted ones would even do wonders). So each rating of an item is set against
-    the mean of its others, all these points enter one correlation (Pearson, or Spearman with
-    `ranks`), and an item's points share its weight of 1: the order within lists has no
-    influence, lists may differ in length, and items with a single rating do not count. n is
-    the number of items.
+    Raters are anonymous: a correlation per slot would depend on the order of the lists (sorted
+    lists would even look excellent). So each rating of an item is paired with the mean of its
+    others, all these points enter one correlation (Pearson, or Spearman with `ranks`), and the
+    points of an item share a weight of 1: the order within lists has no influence, lists may
+    differ in length, and items with a single rating do not count. n is the number of items.
 
-    `groups` label the columns where several ratings were given on one occasion (the votes on one
-    comparison, say): the others are then those of other occasions.
+    `groups` labels the columns where several ratings come from one occasion (the votes on one
+    comparison, say): "the others" are then the ratings of other occasions.
     """
     values = as_matrix(ratings)
     others = _mean_of_others(values, np.arange(values.shape[1]) if groups is None else groups)
@@ -146,13 +145,14 @@ def leave_one_out_ratings(
 def split_half(
     correlation: Correlation, ratings: ArrayLike, *, splits: int = 100, seed: Seed
 ) -> Estimate:
-    """Reliability of the mean rating: correlation of two random halves, stepped up.
+    """Return the reliability of the mean rating: split-half correlation, stepped up.
 
-    Each item's ratings are split at random into halves (of an odd number one is left out),
-    the halves' means are correlated, and Spearman-Brown's kr / (1 + (k - 1)r) gives the value
-    for all ratings, which are k times a half: 2, and a little more where one is left out. Mean
-    over `splits`. Its square root is about the most any metric can correlate with the mean
-    rating. n is the number of items with two ratings.
+    Each item's ratings are split at random into halves (one is left out of an odd number),
+    the means of the halves are correlated, and Spearman-Brown's kr / (1 + (k - 1)r) gives the
+    value for all ratings, where k is their number over that of a half: 2, or a little more
+    where one is left out. The result is the mean over `splits`. Its square root is roughly the
+    highest correlation any metric can reach with the mean rating. n is the number of items
+    with two ratings.
     """
     values = as_matrix(ratings)
     values = values[(~np.isnan(values)).sum(axis=1) >= 2]
@@ -180,7 +180,7 @@ def split_half(
 
 
 def _reliability_parts(values: FloatArray) -> FloatArray:
-    """Rows x sums: one, values, the squares within the row, its total, and its mean's square."""
+    """Return rows x sums: one, count, squares within the row, total, square of the mean x count."""
     points = _standardised(values)[..., 0]
     count = (~np.isnan(values)).sum(axis=1)
     total = points.sum(axis=1)
@@ -193,11 +193,11 @@ def _reliability(sums: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         between = (own - total**2 / values) / (rows - 1)
         result: FloatArray = 1 - within / (values - rows) / between
-    return np.where(np.isfinite(result), result, np.nan)  # rows of one mean have no reliability
+    return np.where(np.isfinite(result), result, np.nan)  # equal row means have no reliability
 
 
 def _too_few(units: int) -> Estimate:
-    """A single unit shows how far its raters agree, not how far that is above chance."""
+    """A single unit shows how far its raters agree, but not how far above chance that is."""
     return Estimate(None, units, reason=f"{'only one' if units else 'no'} unit has two ratings")
 
 
@@ -208,7 +208,7 @@ def _kappa(observed: float, chance: float, n: int, *, one_category: bool) -> Est
 
 
 def _indicators(values: FloatArray) -> FloatArray:
-    """One more axis: 1 at the rating's category, all 0 where there is no rating."""
+    """Add an axis of categories: 1 at the rating's category, all 0 where there is no rating."""
     categories = np.unique(values[~np.isnan(values)])
     indicators: FloatArray = (values[..., None] == categories).astype(np.float64)
     return indicators
@@ -223,7 +223,7 @@ def _mid_ranks(values: FloatArray) -> FloatArray:
 
 
 def _standardised(values: FloatArray) -> FloatArray:
-    """Centred and scaled, which alpha does not notice and rounding does."""
+    """Centre and scale the values: alpha is unaffected, rounding errors shrink."""
     centred = values - values[~np.isnan(values)].mean()
     spread = np.nanmax(np.abs(centred))
     points: FloatArray = np.nan_to_num(centred / (spread if spread > 0 else 1))[..., None]
@@ -231,11 +231,11 @@ def _standardised(values: FloatArray) -> FloatArray:
 
 
 def _mean_of_others(values: FloatArray, groups: ArrayLike) -> FloatArray:
-    """For each rating the mean of the item's ratings of other groups; NaN where there is none."""
+    """Return, for each rating, the mean of the item's ratings of other groups; NaN if none."""
     labels = np.asarray(groups)
     result = np.full(values.shape, np.nan)
     for column in range(values.shape[1]):
-        # Summed afresh and in order, so that rounding breaks no tie between equal lists.
+        # Summed afresh and in order, so that rounding errors break no tie between equal lists.
         others = np.sort(values[:, labels != labels[column]], axis=1)
         count = (~np.isnan(others)).sum(axis=1)
         mean = np.nansum(others, axis=1) / np.maximum(count, 1)

@@ -1,7 +1,7 @@
-"""Answers of yes or no: AUC and balanced accuracy, also as functions of the clusters drawn.
+"""Binary decisions: AUC and balanced accuracy, and both as statistics of resampled clusters.
 
-`labels` say which items are positive. Of clusters, `scores` and `decisions` are classifiers x
-items.
+`labels` says which items are positive. The functions of clusters take `scores` and `decisions`
+as classifiers x items.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _ONE_KIND = "no positive and negative to compare"
 
 
 def auc(scores: ArrayLike, labels: ArrayLike) -> float:
-    """Share of (positive, negative) pairs in which the positive scores higher, ties half.
+    """Return the share of (positive, negative) pairs in which the positive scores higher.
 
-    nan where one kind is missing.
+    Ties count half; nan if there are no positives or no negatives.
     """
     values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
     return win_share(values[positive], values[~positive])
 
 
 def win_share(a: ArrayLike, b: ArrayLike) -> float:
-    """Share of all pairs (one of a, one of b) that a wins, ties half: Mann-Whitney's U.
+    """Return the share of pairs (one of a, one of b) that a wins, ties half: Mann-Whitney's U.
 
-    nan where a side has nothing.
+    The share is nan if either side is empty.
     """
     count, others = len(np.asarray(a)), len(np.asarray(b))
     if not (count and others):
@@ -45,7 +45,7 @@ def win_share(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def balanced_accuracy(decisions: ArrayLike, labels: ArrayLike) -> float:
-    """Mean of the shares of positives and of negatives that are decided rightly; nan likewise."""
+    """Return the mean of sensitivity and specificity; nan without positives or negatives."""
     said, positive = np.asarray(decisions, dtype=bool), np.asarray(labels, dtype=bool)
     if positive.all() or not positive.any():
         return float("nan")
@@ -55,9 +55,9 @@ def balanced_accuracy(decisions: ArrayLike, labels: ArrayLike) -> float:
 def auc_of_clusters(
     scores: ArrayLike, labels: ArrayLike, clusters: Labels, strata: Labels | None = None
 ) -> ClusterStatistic:
-    """Share of (positive, negative) pairs in which the positive scores higher, ties half.
+    """Return the AUC as a statistic of clusters, ties counting half.
 
-    With `strata` only pairs within one count. Memory grows with the number of pairs.
+    With `strata`, only pairs within a stratum count. Memory grows with the number of pairs.
     """
     index, count = label_index(clusters)
     positive = np.asarray(labels, dtype=bool)
@@ -88,7 +88,7 @@ def auc_of_clusters(
 def balanced_accuracy_of_clusters(
     decisions: ArrayLike, labels: ArrayLike, clusters: Labels
 ) -> ClusterStatistic:
-    """Mean of the shares of positives and of negatives that are decided rightly."""
+    """Return the mean of sensitivity and specificity as a statistic of clusters."""
     index, count = label_index(clusters)
     positive = np.asarray(labels, dtype=bool)
     said = np.array(decisions, dtype=bool, ndmin=2)
@@ -113,7 +113,7 @@ def balanced_accuracy_of_clusters(
 def estimates_of(
     statistic: ClusterStatistic, items: int, *, resamples: int = 1000, seed: Seed
 ) -> list[Estimate]:
-    """Its value where every cluster is drawn once, with intervals; one for each classifier."""
+    """Return the statistic with every cluster drawn once, with intervals, per classifier."""
     values = statistic(np.ones((1, statistic.clusters)))[0]
     estimates = [
         Estimate.of(value, items, _ONE_KIND if np.isnan(value) else None) for value in values

@@ -1,8 +1,8 @@
-"""Means of millions of items, clustered by dialogue, from six sums that a database can take.
+"""Means of millions of items, clustered by dialogue, from six sums that a database can compute.
 
-Where resampling every dialogue a thousand times would take minutes, this is the same question
-answered by linearisation: the mean is a ratio of two sums over dialogues, its standard error
-that of the dialogues' residuals, and the interval Student's t.
+Where resampling every dialogue a thousand times would take minutes, linearisation answers the
+same question: the mean is a ratio of two sums over dialogues, its standard error is that of the
+dialogues' residuals, and the interval uses Student's t.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _FEW = "an interval takes at least two dialogues"
 
 @dataclass(frozen=True, slots=True)
 class ClusterMoments:
-    """Per dialogue there are n items and s, the sum of their values less `shift`."""
+    """Sums over dialogues of n (items), s (sum of values minus `shift`), and of their products."""
 
     clusters: int
     n: float
-    """The sum of n over all dialogues, and so on."""
+    """Number of items: the sum of n over all dialogues."""
     s: float
     ss: float
     sn: float
     nn: float
     shift: float = 0.0
-    """Near the mean, so that squares keep their digits."""
+    """A number near the mean, subtracted so that squares keep their digits."""
 
     @classmethod
     def of(cls, values: ArrayLike, dialogues: Labels) -> ClusterMoments:
-        """Of values in memory, none of them missing."""
+        """Return the moments of values in memory, none of which may be missing."""
         numbers = np.asarray(values, np.float64)
         shift = float(numbers.mean()) if len(numbers) else 0.0
         index, count = label_index(dialogues)
@@ -45,7 +45,7 @@ class ClusterMoments:
 
     @classmethod
     def of_sums(cls, clusters: int, sums: Sequence[float | None], shift: float) -> ClusterMoments:
-        """Of the sums in their order, as a database has them: None is a sum of nothing."""
+        """Return the moments of n, s, ss, sn and nn from a database, where None is an empty sum."""
         n, s, ss, sn, nn = (float(x or 0) for x in sums)
         return cls(clusters, n, s, ss, sn, nn, shift)
 
@@ -55,7 +55,7 @@ class ClusterMoments:
 
     @property
     def variance(self) -> float:
-        """Of the mean; NaN for fewer than two dialogues."""
+        """The variance of the mean; NaN for fewer than two dialogues."""
         if self.clusters < 2 or not self.n:
             return math.nan
         mean = self.s / self.n
@@ -63,20 +63,20 @@ class ClusterMoments:
         return max(residuals, 0.0) / self.n**2 * self.clusters / (self.clusters - 1)
 
     def estimate(self, level: float = 0.95) -> Estimate:
-        """The mean with its interval."""
+        """Return the mean with its interval."""
         if not self.n:
             return Estimate(None, 0, reason="nothing is scored")
         return _estimate(self.mean, int(self.n), self.variance, self.clusters - 1, level)
 
     def p(self) -> float | None:
-        """Two-sided p-value of a mean of zero: of differences in pairs, that of no difference."""
+        """Return the two-sided p-value of a mean of zero (of paired differences: of none)."""
         return _p(self.mean, self.variance, self.clusters - 1)
 
 
 def difference(
     a: ClusterMoments, b: ClusterMoments, level: float = 0.95
 ) -> tuple[Estimate, float | None]:
-    """Mean of b minus mean of a, of different dialogues, and the p-value of none (Welch's t)."""
+    """Return the mean of b minus that of a, on different dialogues, and its p-value (Welch's t)."""
     n = int(a.n + b.n)
     if not (a.n and b.n):
         return Estimate(None, n, reason="nothing is scored on one side"), None

@@ -53,10 +53,10 @@ def compare_paired(
     level: float = 0.95,
     seed: Seed,
 ) -> list[Comparison]:
-    """Both systems answered the same items: `a` and `b` are metrics x items, in one order.
+    """Compare systems that answered the same items: `a` and `b` are metrics x items, in one order.
 
-    Items without a score of both do not count. The p-value is of the test that swaps the two
-    systems in whole clusters. Win rate: the share of items on which a scores higher.
+    Items without a score on both sides do not count. The p-value is from a permutation test that
+    swaps the systems in whole clusters; the win rate is the share of items on which a is higher.
     """
     x, y = as_matrix(a), as_matrix(b)
     if x.shape != y.shape:
@@ -94,13 +94,13 @@ def compare_unpaired(
     level: float = 0.95,
     seed: Seed,
 ) -> list[Comparison]:
-    """The systems had different conversations: `a` and `b` are metrics x their own items.
+    """Compare systems with different conversations: `a` and `b` are metrics x their own items.
 
-    Dialogues are resampled within each system for the interval. For the p-value they are
-    shuffled between the systems, and what is compared is the difference over its standard
-    error (of dialogues, each side its own, as Welch's t), so that unequal spread or numbers
-    of dialogues do not pass for a difference of means. Win rate: how often an item of a
-    scores higher than an item of b, over all such pairs; it has no interval.
+    The interval resamples dialogues within each system. The p-value shuffles them between the
+    systems and compares the difference over its standard error (clustered by dialogue, each side
+    with its own, as Welch's t), so that unequal spread or numbers of dialogues do not pass for a
+    difference of means. The win rate is how often an item of a scores higher than an item of b,
+    over all such pairs; it has no interval.
     """
     x, y = as_matrix(a), as_matrix(b)
     index_a, index_b = label_index(clusters_a)[0], label_index(clusters_b)[0]
@@ -142,7 +142,7 @@ def _p_sign_flips(
 
 
 def _dialogues(values: FloatArray, index: IntArray) -> FloatArray:
-    """2 x dialogues: sum of the scores, number of scores; dialogues without any left out."""
+    """Return 2 x dialogues, sums and numbers of scores, without dialogues that have none."""
     _, index = np.unique(index, return_inverse=True)
     count = int(index.max(initial=-1)) + 1
     return cluster_sums(np.vstack([values, np.ones(len(values))]), index, count)
@@ -159,10 +159,10 @@ def _resampled_means(
 def _p_shuffles(
     a: FloatArray, b: FloatArray, permutations: int, generator: np.random.Generator
 ) -> float:
-    """Share of the shuffles of dialogues whose studentised difference reaches the observed."""
+    """Return the share of shuffled dialogues whose studentised difference reaches the observed."""
     both = np.hstack([a, b])
     sums, counts = both
-    # Scores about the common mean, in units of their spread: keeps the squares accurate.
+    # Scores are centred and divided by their spread, which keeps the squares accurate.
     sums = sums - counts * sums.sum() / counts.sum()
     sums = sums / (np.abs(sums).max() or 1)
     features = np.vstack([sums, counts, sums**2, sums * counts, counts**2])
@@ -177,7 +177,7 @@ def _p_shuffles(
 
 
 def _welch(labels: FloatArray, features: FloatArray) -> FloatArray:
-    """Per row of labels (1 for a dialogue of a): |difference of means| / its standard error."""
+    """Return |difference of means| / its standard error per row of labels (1: dialogue of a)."""
     means, variances = [], []
     for side in (labels, 1 - labels):
         total, items, squares, products, items_squared = (side @ features.T).T

@@ -1,11 +1,11 @@
 """Correlation of many metrics with human judgement at once.
 
 Every function takes `scores` (metrics x items, or one row) and `human` (one judgement per
-item), and returns one `Estimate` per metric. An item counts for a metric if both the score
-and the judgement are there (pairwise complete): metrics that leave items unscored are
-measured on fewer items, and `Estimate.n` says on how many. Below them stand the views of a
-correlation within contexts and between systems, and ranks and correlations of weighted items,
-which resampling is made of (a resample is a weight, a count, per item).
+item), and returns one `Estimate` per metric. An item counts for a metric if it has both a score
+and a judgement (pairwise complete): metrics that leave items unscored are measured on fewer
+items, and `Estimate.n` says on how many. Below them are correlations within contexts and
+between systems, and the ranks and correlations of weighted items that resampling uses (a
+resample is a weight, a count, per item).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Correlation: TypeAlias = Callable[[ArrayLike, ArrayLike], list[Estimate]]
 
 
 def pearson(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
-    """Pearson's r; 1 or -1 where there are only two items."""
+    """Return Pearson's r; 1 or -1 if there are only two items."""
     x, y = pairwise_complete(scores, human)
     return _estimates(row_correlation(x, y), x, why_undefined(x, y))
 
 
 def spearman(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
-    """Spearman's rho: Pearson's r of the ranks, equal values sharing their mean rank."""
+    """Return Spearman's rho: Pearson's r of the ranks, where equal values share their mean rank."""
     x, y = pairwise_complete(scores, human)
     return _estimates(row_correlation(row_ranks(x), row_ranks(y)), x, why_undefined(x, y))
 
 
 def kendall(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
-    """Kendall's tau-b, which corrects for ties on both sides."""
+    """Return Kendall's tau-b, which corrects for ties on both sides."""
     x, y = pairwise_complete(scores, human)
     reasons = why_undefined(x, y)
     values = np.full(len(x), np.nan)
@@ -58,7 +58,7 @@ def kendall(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
 
 
 def point_biserial(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
-    """Pearson's r with a judgement that takes two values, the larger of them being "yes"."""
+    """Return Pearson's r with a judgement of two values, the larger of which means "yes"."""
     judgements = as_matrix(human)
     distinct = np.unique(judgements[~np.isnan(judgements)])
     if len(distinct) > 2:
@@ -69,11 +69,11 @@ def point_biserial(scores: ArrayLike, human: ArrayLike) -> list[Estimate]:
 def partial(
     scores: ArrayLike, human: ArrayLike, covariates: ArrayLike, *, ranks: bool = False
 ) -> list[Estimate]:
-    """Correlation that is left when linear effects of the covariates are taken out of both.
+    """Return the correlation that is left after regressing the covariates out of both sides.
 
     `covariates` is covariates x items (or one row), for instance the response's length; an
-    item without one of them does not count. With `ranks` everything is ranked first, which
-    is the Spearman version.
+    item that lacks one of them does not count. With `ranks` everything is ranked first, which
+    gives the Spearman version.
     """
     given = as_matrix(covariates)
     incomplete = np.isnan(given).any(axis=0)
@@ -90,9 +90,9 @@ def partial(
 
 
 def pearson_r(a: FloatArray, b: FloatArray) -> float:
-    """Pearson's r of two series of numbers; nan where one side does not vary."""
+    """Return Pearson's r of two series of numbers; nan if either is constant."""
     if any(np.ptp(side) <= 1e-12 * np.abs(side).max() for side in (a, b)):
-        return math.nan  # what rounding leaves of a constant would correlate with anything
+        return math.nan  # the rounding errors of a constant would correlate with anything
     return float(row_correlation(a[None], b[None])[0])
 
 
@@ -104,13 +104,13 @@ CORRELATIONS: dict[str, Correlation] = {
 
 
 def row_ranks(values: FloatArray) -> FloatArray:
-    """Mean ranks within each row, NaN staying NaN."""
+    """Return mean ranks within each row; NaN stays NaN."""
     ranks: FloatArray = stats.rankdata(values, axis=-1, nan_policy="omit")
     return ranks
 
 
 def row_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Pearson's r of each row of pairwise complete data; NaN where undefined."""
+    """Return Pearson's r of each row of pairwise complete data; NaN where undefined."""
     a, b = _centred(x), _centred(y)
     norm = np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -119,7 +119,7 @@ def row_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _centred(values: FloatArray) -> FloatArray:
-    """Rows minus their mean, zero where missing, scaled so that squares stay in range."""
+    """Centre the rows, with zero where missing, and scale them so that squares stay in range."""
     present = ~np.isnan(values)
     filled = np.where(present, values, 0)
     largest = np.abs(filled).max(axis=-1, keepdims=True, initial=0)
@@ -132,7 +132,7 @@ def _centred(values: FloatArray) -> FloatArray:
 
 
 def _partial(data: FloatArray) -> tuple[float, str | None]:
-    """Correlation of the first two rows given the others, or why there is none."""
+    """Return the correlation of the first two rows given the others, or why there is none."""
     centred = _centred(data)
     coefficients = np.linalg.lstsq(centred[2:].T, centred[:2].T, rcond=None)[0]
     left = centred[:2] - coefficients.T @ centred[2:]
@@ -153,9 +153,9 @@ def _estimates(values: FloatArray, x: FloatArray, reasons: list[str | None]) -> 
 def group_values(
     correlation: Correlation, scores: ArrayLike, human: ArrayLike, groups: Labels
 ) -> FloatArray:
-    """Metrics x groups (in order of first appearance): the correlation within each group.
+    """Return metrics x groups (in order of first appearance): the correlation within each group.
 
-    NaN where a group leaves it undefined: fewer than two scored items, or all of them equal.
+    It is NaN where undefined: fewer than two scored items in the group, or all of them equal.
     """
     x, y = as_matrix(scores), as_matrix(human)[0]
     index, count = label_index(groups)
@@ -170,16 +170,16 @@ def group_values(
 
 
 def mean_of_groups(values: FloatArray) -> list[Estimate]:
-    """Mean over the groups that have a value; n is their number, every group counts the same."""
+    """Return the unweighted mean over the groups that have a value; n is their number."""
     return means(values, "no context has two items that differ in score and in judgement")
 
 
 def system_level(
     correlation: Correlation, scores: ArrayLike, human: ArrayLike, systems: Labels
 ) -> list[Estimate]:
-    """Correlation of the systems' mean scores with their mean judgements; n is the systems.
+    """Return the correlation of systems' mean scores with their mean judgements; n counts systems.
 
-    A system's means are over its items that have both.
+    Means are over a system's items that have both a score and a judgement.
     """
     x, y = pairwise_complete(scores, human)
     index, count = label_index(systems)
@@ -191,10 +191,10 @@ def system_level(
 
 
 def weighted_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean ranks of the items under each column of `weights` (items x resamples).
+    """Return the mean ranks of the items under each column of `weights` (items x resamples).
 
-    With counts as weights these are the ranks in the resample that repeats each item that
-    often: the copies of an item and all equal values share their mean rank.
+    With counts as weights these are the ranks in a resample that repeats each item that often:
+    the copies of an item, like all equal values, share their mean rank.
     """
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -208,9 +208,9 @@ def weighted_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def weighted_covariance(variables: list[FloatArray], weights: FloatArray) -> FloatArray:
-    """Covariances (resamples x variables x variables), up to the resample's total weight.
+    """Return covariances (resamples x variables x variables), times each resample's total weight.
 
-    Each variable is items x resamples, as the weights are.
+    Each variable is items x resamples, like the weights.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         total = weights.sum(axis=0)
@@ -225,9 +225,9 @@ def weighted_covariance(variables: list[FloatArray], weights: FloatArray) -> Flo
 
 
 def correlation_of_covariance(covariance: FloatArray) -> FloatArray:
-    """Correlation of the first two variables, given the others if there are any.
+    """Return the correlation of the first two variables, given the others if there are any.
 
-    NaN where a variance is zero, or below what rounding leaves of zero.
+    It is NaN where a variance is zero, or is only the rounding error of a zero.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         left = covariance[..., :2, :2]

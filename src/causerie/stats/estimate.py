@@ -1,4 +1,4 @@
-"""A number with its interval, or the reason why there is none; and how arrays come in."""
+"""The `Estimate` (a number with its interval, or the reason for having none) and array inputs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | np.random.Generator
-"""An integer, or a generator to draw on."""
+"""An integer, or a generator to draw from."""
 Labels: TypeAlias = Sequence[Hashable] | NDArray[np.generic]
 """One label per item: its dialogue, context or system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One statistic of one metric; what is not a finite number is none."""
+    """One statistic of one metric; a value that is not finite becomes None."""
 
     value: float | None
-    """None if it is undefined here."""
+    """The statistic; None if it is undefined."""
     n: int
-    """How many items (pairs, groups, systems: what the statistic counts) it rests on."""
+    """Number of items, pairs, groups or systems (whatever the statistic counts) behind it."""
     low: float | None = None
     high: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval."""
+    """Why there is no value or no interval."""
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high"):
@@ -40,11 +40,11 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, n: int, reason: str | None) -> Estimate:
-        """The value, unless there is a reason against it."""
+        """Return an estimate of the value, or one without a value if there is a reason."""
         return cls(None, int(n), reason=reason) if reason else cls(float(value), int(n))
 
     def text(self, digits: int, *, signed: bool = False) -> str:
-        """The value with its interval, with a plus sign if `signed`; a dash if there is none."""
+        """Return the value with its interval (with a plus sign if `signed`), or a dash for None."""
         if self.value is None:
             return "–"
         style = f"{'+' if signed else ''}.{digits}f"
@@ -54,7 +54,7 @@ class Estimate:
 
 
 def means(values: FloatArray, undefined: str) -> list[Estimate]:
-    """Mean of each row over the items that have a value, n of them; `undefined` says why none."""
+    """Return row means over the items with a value; `undefined` is the reason if none has."""
     present = [row[~np.isnan(row)] for row in values]
     return [
         Estimate.of(row.mean() if len(row) else np.nan, len(row), None if len(row) else undefined)
@@ -63,19 +63,19 @@ def means(values: FloatArray, undefined: str) -> list[Estimate]:
 
 
 def as_matrix(scores: ArrayLike) -> FloatArray:
-    """Metrics x items from a matrix or a single row; what is not finite becomes NaN."""
+    """Return metrics x items from a matrix or a single row; non-finite values become NaN."""
     matrix = np.array(scores, dtype=np.float64, ndmin=2)
     matrix[~np.isfinite(matrix)] = np.nan
     return matrix
 
 
 def unit_of(values: FloatArray) -> float:
-    """What to divide by so that sums and products stay finite; 1 for all but absurd values."""
+    """Return a divisor that keeps sums and products finite: 1 for all but absurd values."""
     return max(1.0, float(np.abs(values[np.isfinite(values)]).max(initial=0)) / 1e100)
 
 
 def pairwise_complete(scores: ArrayLike, human: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both as metrics x items, NaN wherever the score or the human judgement is missing."""
+    """Return both as metrics x items, NaN wherever the score or the judgement is missing."""
     x, y = as_matrix(scores), as_matrix(human)
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"{x.shape[-1]} scores but {y.shape[-1]} human judgements")
@@ -84,7 +84,7 @@ def pairwise_complete(scores: ArrayLike, human: ArrayLike) -> tuple[FloatArray, 
 
 
 def label_index(labels: Labels) -> tuple[IntArray, int]:
-    """The labels as integers 0..k-1 in order of first appearance, and k."""
+    """Return the labels as integers 0..k-1 in order of first appearance, and k."""
     seen: dict[object, int] = {}
     values = labels.tolist() if isinstance(labels, np.ndarray) else labels
     index = np.array([seen.setdefault(label, len(seen)) for label in values], dtype=np.int64)
@@ -92,13 +92,13 @@ def label_index(labels: Labels) -> tuple[IntArray, int]:
 
 
 def cluster_sums(rows: FloatArray, index: IntArray, count: int) -> FloatArray:
-    """Sums of each row (rows x items) per cluster: rows x clusters."""
+    """Return the sums of each row (rows x items) per cluster: rows x clusters."""
     sums = [np.bincount(index, weights=row, minlength=count) for row in rows]
     return np.array(sums, dtype=np.float64).reshape(len(rows), count)
 
 
 def why_undefined(x: FloatArray, y: FloatArray, least: int = 2) -> list[str | None]:
-    """Per row of pairwise complete data, why a correlation is undefined; None if it is not."""
+    """Return why each row's correlation is undefined, or None; the data are pairwise complete."""
 
     def why(scores: FloatArray, judgements: FloatArray) -> str | None:
         present = ~np.isnan(scores)

@@ -1,8 +1,8 @@
-"""True against false: does the true one of several candidates score best?
+"""Ranking the true candidate: does it score best among several?
 
-Whatever the experiment (a human response among random ones, an answer and its corrupted twin, a
-user's real reaction among other users'), an item is the scores of its candidates, the true one's
-first and higher is better. Items of one dialogue belong together, so intervals are clustered.
+The false candidates may be random responses, the corrupted twin of an answer, or the reactions of
+other users; in every case an item is the scores of its candidates, the true one first, and higher
+is better. Items of one dialogue belong together, so intervals are clustered.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _NO_PAIR = "no pair has a score on both sides"
 
 @dataclass(frozen=True)
 class Ranking:
-    """How well the true ones are found."""
+    """How well the true candidates are found."""
 
     recall: Estimate
     """R@1: share of items whose true candidate scores best."""
     mrr: Estimate
-    """Mean of 1 / the rank of the true one."""
+    """Mean reciprocal rank of the true candidate."""
     above: Estimate
-    """Share of true ones above one other, ties counting half."""
+    """Share of items whose true candidate scores above one other, ties counting half."""
 
 
 def rank_of_true(items: Sequence[ArrayLike]) -> FloatArray:
-    """Return the rank of each item's true candidate, ties against it.
+    """Return the rank of each item's true candidate, ties counting against it.
 
-    A true one without a score (NaN) has no rank; another one without a score loses.
+    A true candidate without a score (NaN) has no rank; a false one without a score loses.
     """
     scores = [np.asarray(item, dtype=np.float64) for item in items]
     ranks = np.array([1.0 + (own[1:] >= own[0]).sum() for own in scores], dtype=np.float64)
@@ -44,9 +44,9 @@ def rank_of_true(items: Sequence[ArrayLike]) -> FloatArray:
 
 
 def wins(true: ArrayLike, false: ArrayLike) -> FloatArray:
-    """Return 1 where the true one scores higher, ½ where both score the same, else 0.
+    """Return 1 where the true candidate scores higher, ½ where both tie, and 0 elsewhere.
 
-    NaN where one of the two has no score.
+    Where either has no score the result is NaN.
     """
     above = np.asarray(true, dtype=np.float64) - np.asarray(false, dtype=np.float64)
     won: FloatArray = (np.sign(above) + 1) / 2
@@ -58,7 +58,7 @@ def ranking_estimates(
 ) -> Ranking:
     """Return R@1, MRR and the share above one other, with intervals by cluster.
 
-    The one other is the first after the true one: candidates come in random order.
+    The one other is the first false candidate: candidates come in random order.
     """
     ranks = rank_of_true(items)
     scores = [np.asarray(item, dtype=np.float64) for item in items]

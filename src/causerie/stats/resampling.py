@@ -1,16 +1,16 @@
 """Confidence intervals by resampling whole clusters (dialogues, contexts).
 
-Items of one dialogue or context resemble each other, so what is resampled is the cluster,
-with all its items. A `ClusterStatistic` has gathered what it needs per cluster once and
-then answers for many resamples at a time.
+Items of one dialogue or context resemble each other, so whole clusters are resampled, with all
+their items. A `ClusterStatistic` gathers what it needs per cluster once, and then evaluates
+many resamples at a time.
 
-Six intervals were simulated (percentile, BCa, each also widened as below; two Fisher-z ones)
-at 66 clusters of 3 to 6 items, correlations .3 and .7, judgements that are normal, on a 1-5
-scale, or means of three such ratings; 1,000 runs a case, so a coverage is known to about 0.7
-points. Apart from Pearson with log-normal scores all came within two points of 95%; the
-widened percentile interval was closest on average (94.3 to 96.0), by less than that error
-against most, and it is the simplest that works for any statistic. On fresh draws it covers
-94.2 to 94.4. Pearson with log-normal scores and a correlation of .7 defeats all six (84 to
+The choice of interval rests on a simulation of six (percentile, BCa, each also widened as below;
+two Fisher-z ones) at 66 clusters of 3 to 6 items, correlations .3 and .7, judgements that are
+normal, on a 1-5 scale, or means of three such ratings; 1,000 runs a case give each coverage a
+standard error of about 0.7 points. Apart from Pearson with log-normal scores all came within two
+points of 95%; the widened percentile interval was closest on average (94.3 to 96.0), by less than
+that error against most, and is the simplest that works for any statistic. On fresh draws it
+covers 94.2 to 94.4. Pearson with log-normal scores and a correlation of .7 defeats all six (84 to
 87%, this one 84): there Spearman's rho, at 95%, is the one to trust.
 """
 
@@ -43,12 +43,12 @@ from causerie.stats.estimate import (
 )
 
 _BLOCK = 200_000
-"""Numbers per temporary array, so that it stays in the processor's cache."""
+"""Numbers per temporary array, chosen so that it stays in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatistic:
-    """Call it with counts (resamples x clusters): it gives values (resamples x metrics)."""
+    """A function from counts (resamples x clusters) to values (resamples x metrics)."""
 
     clusters: int
     function: Callable[[FloatArray], FloatArray]
@@ -65,11 +65,11 @@ def with_intervals(
     resamples: int = 1000,
     seed: Seed,
 ) -> list[Estimate]:
-    """The estimates with the interval of the same statistic, one per metric.
+    """Return the estimates, one per metric, with intervals of the same statistic.
 
-    Percentiles of the resamples, moved outwards as Student's t with clusters - 1 degrees of
-    freedom is wider than a normal distribution. Resamples in which the statistic is undefined
-    (all scores equal, say) are left out; where more than half are, there is no interval.
+    The limits are percentiles of the resamples, widened as Student's t with clusters - 1 degrees
+    of freedom is wider than a normal distribution. Resamples in which the statistic is undefined
+    (all scores equal, say) are left out; if that is more than half, there is no interval.
     """
     if statistic.clusters < 2:
         reason = "an interval takes at least two dialogues or contexts"
@@ -88,12 +88,12 @@ def with_intervals(
 
 
 def draw_clusters(clusters: int, resamples: int, seed: Seed) -> IntArray:
-    """Resamples x clusters: which clusters were drawn, with replacement."""
+    """Return resamples x clusters: which clusters were drawn, with replacement."""
     return np.random.default_rng(seed).integers(clusters, size=(resamples, clusters))
 
 
 def draw_counts(clusters: int, resamples: int, seed: Seed) -> FloatArray:
-    """Resamples x clusters: how often each cluster was drawn."""
+    """Return resamples x clusters: how often each cluster was drawn."""
     drawn = draw_clusters(clusters, resamples, seed)
     cells = drawn + clusters * np.arange(resamples)[:, None]
     counts = np.bincount(cells.ravel(), minlength=resamples * clusters)
@@ -101,7 +101,7 @@ def draw_counts(clusters: int, resamples: int, seed: Seed) -> FloatArray:
 
 
 def widened_tail(level: float, clusters: int) -> float:
-    """The share to cut off at each end so that few clusters do not make intervals short."""
+    """Return the share to cut off at each end, smaller for few clusters to widen the interval."""
     t = stats.t.ppf((1 - level) / 2, clusters - 1)
     return NormalDist().cdf(float(t) * (clusters / (clusters - 1)) ** 0.5)
 
@@ -115,7 +115,7 @@ class ClusteredRatio:
 
     @classmethod
     def of(cls, values: ArrayLike, dialogues: Labels) -> ClusteredRatio:
-        """The mean of some values, of which several belong to one dialogue."""
+        """Return the ratio that is the mean of values, several of which belong to one dialogue."""
         index, count = label_index(dialogues)
         weights = np.asarray(values, dtype=np.float64)
         part = np.bincount(index, weights, minlength=count)
@@ -125,7 +125,7 @@ class ClusteredRatio:
         return float(self.part.sum() / self.whole.sum())
 
     def estimate(self, other: ClusteredRatio | None = None) -> Estimate:
-        """The ratio with its 95% interval (of the difference to `other`, on the same dialogues)."""
+        """Return the ratio, or its paired difference from `other`, with its 95% interval."""
         rows = draw_clusters(len(self.part), 2000, seed=0)
         value = self.ratio() - (other.ratio() if other else 0.0)
         drawn = self._ratios(rows) - (other._ratios(rows) if other else 0.0)
@@ -133,7 +133,7 @@ class ClusteredRatio:
         return Estimate(value, len(self.part), float(low), float(high))
 
     def text(self, other: ClusteredRatio | None = None) -> str:
-        """The estimate in words; a difference has its sign."""
+        """Return the estimate as text; a difference has its sign."""
         return self.estimate(other).text(3, signed=other is not None)
 
     def _ratios(self, rows: IntArray) -> FloatArray:
@@ -149,9 +149,9 @@ def correlation_of_clusters(
     ranks: bool = False,
     covariates: ArrayLike | None = None,
 ) -> ClusterStatistic:
-    """Pearson's r, or Spearman's rho with `ranks`; partial if there are covariates.
+    """Return Pearson's r, or Spearman's rho with `ranks`, partial if there are covariates.
 
-    Ranks are those within each resample, as if the statistic were computed on it afresh.
+    Items are ranked anew within each resample.
     """
     index, count = label_index(clusters)
     x, y = pairwise_complete(scores, human)
@@ -166,7 +166,7 @@ def correlation_of_clusters(
 
 
 def kendall_of_clusters(scores: ArrayLike, human: ArrayLike, clusters: Labels) -> ClusterStatistic:
-    """Kendall's tau-b. Memory grows with the square of the number of items or clusters."""
+    """Return Kendall's tau-b; memory grows with the square of the number of items or clusters."""
     index, count = label_index(clusters)
     x, y = pairwise_complete(scores, human)
 
@@ -192,10 +192,10 @@ def kendall_of_clusters(scores: ArrayLike, human: ArrayLike, clusters: Labels) -
 def accuracy_of_clusters(
     scores: ArrayLike, human: ArrayLike, clusters: Labels, epsilons: ArrayLike
 ) -> ClusterStatistic:
-    """Pooled pairwise accuracy at the given tie thresholds, one per metric.
+    """Return pooled pairwise accuracy at the given tie thresholds, one per metric.
 
-    A pair of an item with its own copy in the resample is no pair. Memory grows with the
-    square of the number of items.
+    An item and its own copy in the resample are not a pair. Memory grows with the square of the
+    number of items.
     """
     index, count = label_index(clusters)
     x, y = pairwise_complete(scores, human)
@@ -225,7 +225,7 @@ def accuracy_of_clusters(
 
 
 def mean_of_clusters(values: ArrayLike, clusters: Labels) -> ClusterStatistic:
-    """Mean over the items that have a value; items may be groups with one statistic each."""
+    """Return the mean over items that have a value; items may be groups with one statistic each."""
     index, count = label_index(clusters)
     matrix = as_matrix(values)
     present = ~np.isnan(matrix)
@@ -253,7 +253,7 @@ def _side_by_side(
 def _one_by_one(
     clusters: int, part: Callable[[int], Callable[[FloatArray], FloatArray]], metrics: int
 ) -> ClusterStatistic:
-    """For parts with large matrices: no more than one is in memory at a time."""
+    """Compute one metric at a time, so that only one large matrix is in memory."""
     return ClusterStatistic(
         clusters,
         lambda counts: (
@@ -265,7 +265,7 @@ def _one_by_one(
 def _moments(
     variables: FloatArray, index: IntArray, count: int
 ) -> Callable[[FloatArray], FloatArray]:
-    """Pearson from sums and products per cluster: a resample costs clusters, not items."""
+    """Return Pearson from sums and products per cluster: a resample costs clusters, not items."""
     size, items = variables.shape
     if items == 0:
         return _undefined
@@ -282,7 +282,7 @@ def _moments(
         squares = drawn[:, size + 1 :].reshape(-1, size, size)
         covariance = squares - drawn[:, 0, None, None] * means[:, :, None] * means[:, None, :]
         diagonal = np.arange(size)
-        # Rounding leaves a little of a variance that is zero.
+        # Rounding leaves a small positive number where a variance is zero.
         noise = covariance[:, diagonal, diagonal] <= 1e-12 * squares[:, diagonal, diagonal]
         covariance[:, diagonal, diagonal] = np.where(noise, 0, covariance[:, diagonal, diagonal])
         return correlation_of_covariance(covariance)
@@ -293,7 +293,7 @@ def _moments(
 def _ranked(
     variables: FloatArray, index: IntArray, count: int
 ) -> Callable[[FloatArray], FloatArray]:
-    """Spearman from the ranks within each resample."""
+    """Return Spearman from the ranks within each resample."""
     items = variables.shape[1]
     if items == 0:
         return _undefined
@@ -322,7 +322,7 @@ def _signs(values: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.int8]]
 def _pair_sums(
     pairs: np.ndarray[tuple[int, int], np.dtype[np.int8]], index: IntArray, count: int
 ) -> FloatArray:
-    """Sum of an items x items matrix within each pair of clusters."""
+    """Return the sums of an items x items matrix within each pair of clusters."""
     order = np.argsort(index, kind="stable")
     present, starts = np.unique(index[order], return_index=True)
     rows = np.add.reduceat(pairs[:, order], starts, axis=1, dtype=np.float64)

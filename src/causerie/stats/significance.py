@@ -1,12 +1,12 @@
-"""Is one metric really better than another? Paired permutation of all pairs of metrics.
+"""Is one metric really better than another? Paired permutation tests of all pairs of metrics.
 
-If two metrics are equally good, exchanging their scores for a dialogue changes nothing but
-chance. Both are standardised first (ranked, then standardised, for Spearman), so that a
-swapped value means the same on either side; each permutation then swaps the two metrics'
-values in a random half of the clusters, all items of a cluster together, and recomputes both
-correlations. p is the share of permutations whose difference is at least as large as the
-observed one, in either direction, the observed one counted in. Where many pairs are tested,
-`holm` corrects the p-values and `rank_clusters` makes ranks that respect them.
+If two metrics are equally good, exchanging their scores for a dialogue changes the result only by
+chance. Both are standardised first (for Spearman, ranked and then standardised), so that a
+swapped value means the same on either side; each permutation then swaps the two metrics' values
+in a random half of the clusters, all items of a cluster together, and recomputes both
+correlations. p is the share of permutations whose difference is at least as large as the observed
+one, in either direction, counting the observed one. Where many pairs are tested, `holm` corrects
+the p-values and `rank_clusters` assigns ranks that respect them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _BLOCK = 500
 
 @dataclass(frozen=True, slots=True)
 class PairTests:
-    """All pairs of metrics: matrices metrics x metrics, NaN where there is nothing to compare."""
+    """Tests of all pairs, as metrics x metrics matrices; NaN where nothing can be compared."""
 
     difference: FloatArray
     """Correlation of the row's metric minus that of the column's, on the items both scored."""
     p: FloatArray
     """Two-sided p-value, not corrected for the number of pairs."""
     permutations: IntArray
-    """How many permutations each p rests on."""
+    """Number of permutations behind each p."""
 
 
 def permutation_tests(
@@ -56,12 +56,12 @@ def permutation_tests(
 ) -> PairTests:
     """Test the difference in Pearson's r (with `ranks`: Spearman's rho) of every two metrics.
 
-    Give scores that point the same way (higher is better), or a metric that is merely upside
-    down looks different. A pair is compared on the items that both metrics scored. Ranks are
-    those of the whole data, computed once: swapping exchanges ranks and does not rank again.
+    Scores must point the same way (higher is better); otherwise a metric that is merely
+    reversed looks different. A pair is compared on the items that both metrics scored. Ranks
+    are computed once, on the whole data: swaps exchange ranks without ranking again.
 
-    With `stop_after` a pair is settled, after any block of 500 permutations, once that many
-    of them reached the observed difference: its p is far from small and known to a relative
+    With `stop_after`, a pair is settled after any block of 500 permutations once that many of
+    them reached the observed difference: its p is far from small and known to a relative
     1 / sqrt(stop_after). Pairs with small p always run to the end.
     """
     x, y = pairwise_complete(scores, human)
@@ -88,10 +88,10 @@ def permutation_tests(
 
 
 def holm(p: ArrayLike) -> FloatArray:
-    """Holm's correction: p-values to compare with the level wanted for the whole family.
+    """Return Holm-corrected p-values, to be compared with the level of the whole family of tests.
 
-    Takes a list of p-values, or a symmetric matrix of pairs in which a pair counts once. NaN
-    is no test and stays NaN.
+    `p` is a list of p-values, or a symmetric matrix of pairs in which each pair counts once. NaN
+    stands for no test and stays NaN.
     """
     given = np.asarray(p, dtype=np.float64)
     if given.ndim == 2:
@@ -108,22 +108,22 @@ def holm(p: ArrayLike) -> FloatArray:
 
 
 def permutations_for(tests: int, level: float) -> int:
-    """How many permutations each of so many tests takes to be significant after `holm`.
+    """Return the permutations each of so many tests needs to become significant after `holm`.
 
     The smallest p a permutation test can give is 1 / (permutations + 1), and Holm multiplies
-    it by the number of tests: with these many it still comes out at half the level.
+    it by the number of tests: with this many it comes out at half the level.
     """
     return math.ceil(2 * tests / level)
 
 
 def rank_clusters(values: ArrayLike, wins: ArrayLike) -> list[int | None]:
-    """Ranks 1, 2, ... in which no metric is significantly better than one below it.
+    """Return ranks 1, 2, ... in which no metric is significantly better than one of its own rank.
 
-    Down the metrics from the largest value, a new rank begins with the first metric against
-    which any in the current rank wins, as in the WMT metrics tasks. `wins` is metrics x
-    metrics: whether the row is significantly better than the column. A win of the lower one
-    opens no rank: two metrics are tested on the items both scored, where the order can be
-    another. A metric without a value (NaN) has no rank.
+    From the largest value down, a new rank begins with the first metric that any member of the
+    current rank significantly beats, as in the WMT metrics tasks. `wins` is metrics x metrics:
+    whether the row is significantly better than the column. A win of the lower metric opens no
+    rank: pairs are tested on the items both scored, where their order can differ. A metric
+    without a value (NaN) has no rank.
     """
     measured, better = np.asarray(values, dtype=np.float64), np.asarray(wins, dtype=bool)
     order = [m for m in np.argsort(-measured, kind="stable").tolist() if np.isfinite(measured[m])]
@@ -155,26 +155,26 @@ class _Part:
         self.pairs = pairs
         metrics, numbered = np.unique(pairs, return_inverse=True)
         self.columns = numbered.reshape(pairs.shape)
-        """The pairs as rows of what follows, which holds only the metrics in them."""
+        """The pairs as rows of the arrays below, which hold only the metrics of these pairs."""
         scores, judgement = x[np.ix_(metrics, items)], y[np.ix_(metrics[:1], items)]
         if ranks:
             scores, judgement = row_ranks(scores), row_ranks(judgement)
         z, h = _standardised(scores), _standardised(judgement)
         sums = cluster_sums(np.vstack([z, z * z, z * h]), index[items], clusters)
         self.sums = sums.reshape(3, len(metrics), clusters)
-        """Of the score, its square and its product with the judgement, per cluster."""
+        """Sums per cluster of the score, its square and its product with the judgement."""
         self.items = len(items)
         self.observed = self._differences(np.zeros((1, clusters)), self.columns)[0]
         self.reached = np.zeros(pairs.shape[1], np.int64)
         self.made = np.zeros(pairs.shape[1], np.int64)
 
     def permute(self, swaps: FloatArray, stop_after: int | None) -> None:
-        """Count one block (permutations x clusters, 1 where the two metrics change places)."""
+        """Count one block (permutations x clusters, 1 where the two metrics swap places)."""
         open_ = np.full(len(self.made), True) if stop_after is None else self.reached < stop_after
         if not open_.any():
             return
         found = np.abs(self._differences(swaps, self.columns[:, open_]))
-        # Equal differences differ by rounding.
+        # Equal differences differ by rounding errors.
         self.reached[open_] += (found >= np.abs(self.observed[open_]) - 1e-12).sum(axis=0)
         self.made[open_] += len(swaps)
 
@@ -183,10 +183,10 @@ class _Part:
         return np.where(np.isnan(self.observed), np.nan, p)
 
     def _differences(self, swaps: FloatArray, columns: IntArray) -> FloatArray:
-        """Permutations x pairs: difference of the correlations after the swaps.
+        """Return permutations x pairs: the difference of the correlations after the swaps.
 
-        What a pair exchanges is linear in the swaps, so one matrix product per moment serves
-        all pairs.
+        The exchanged sums are linear in the swaps, so one matrix product per moment serves all
+        pairs.
         """
         a, b = columns
         total = self.sums.sum(axis=2)
@@ -206,7 +206,7 @@ class _Part:
 
 
 def _pairs_by_items(x: FloatArray) -> list[tuple[IntArray, IntArray]]:
-    """Pairs of metrics (2 x pairs) grouped by the items that both scored."""
+    """Return pairs of metrics (2 x pairs), grouped by the items that both scored."""
     present = ~np.isnan(x)
     groups: dict[bytes, list[tuple[int, int]]] = {}
     shared: dict[bytes, IntArray] = {}
@@ -218,7 +218,7 @@ def _pairs_by_items(x: FloatArray) -> list[tuple[IntArray, IntArray]]:
 
 
 def _standardised(values: FloatArray) -> FloatArray:
-    """Rows with mean 0 and variance 1; NaN for a constant row."""
+    """Return rows with mean 0 and variance 1; NaN for a constant row."""
     constant = np.ptp(values, axis=1, keepdims=True) == 0
     spread = values.std(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):

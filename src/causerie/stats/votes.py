@@ -1,6 +1,6 @@
-"""CausalScore's three ways to hold a metric against pairwise judgements (its section 4.2).
+"""CausalScore's three ways to compare a metric with pairwise judgements (its section 4.2).
 
-A vote is "A", "B", "both good" or "both bad"; None where an annotator gave none.
+A vote is "A", "B", "both good" or "both bad", or None where an annotator gave none.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from causerie.stats.estimate import (
 from causerie.stats.resampling import ClusterStatistic
 
 Votes: TypeAlias = Sequence[Sequence[str | None]]
-"""Pairs x annotators."""
+"""Votes as pairs x annotators."""
 
 VOTES = ("A", "B", "both good", "both bad")
 _A, _B, _GOOD, _BAD = range(4)
 
 
 def vote_codes(votes: Votes) -> FloatArray:
-    """Pairs x annotators: the place of each vote in `VOTES`, NaN for none."""
+    """Return pairs x annotators: the index of each vote in `VOTES`, NaN for none."""
     width = max((len(row) for row in votes), default=0)
     codes = np.full((len(votes), width), np.nan)
     for pair, row in enumerate(votes):
@@ -45,15 +45,15 @@ def vote_codes(votes: Votes) -> FloatArray:
 
 
 def voting_points(votes: Votes, first: ArrayLike, second: ArrayLike, responses: int) -> FloatArray:
-    """Voting: the points a vote of each response, to be correlated with the metric's scores.
+    """Return Voting: the points per vote of each response, to correlate with metric scores.
 
-    `first` and `second` are the numbers (0 to `responses` - 1) of the responses A and B of
-    each pair. "A" gives A a point, "B" gives B one, "both good" both, "both bad" neither.
-    The paper's text does not say whether a response is scored once per comparison or once in
-    all; its case studies (tables 4 and 8) show totals up to 9, so we sum over all annotators
-    and all comparisons a response takes part in. The sum is divided by the number of votes
-    cast there: where every response has equally many this changes no correlation, and where
-    an annotator is missing it does not pass for a bad response. NaN without any vote.
+    `first` and `second` are the numbers (0 to `responses` - 1) of responses A and B of each
+    pair. "A" gives A a point, "B" gives B one, "both good" gives both one, "both bad" neither.
+    The paper does not say whether a response is scored once per comparison or once in all; its
+    case studies (tables 4 and 8) show totals up to 9, so points are summed over all annotators
+    and all comparisons of a response. The sum is divided by the number of votes cast: where
+    every response has equally many this changes no correlation, and where an annotator is
+    missing the response is not penalised. A response without votes has NaN.
     """
     by_vote = points_by_vote(votes, first, second, responses)
     cast = (~np.isnan(by_vote)).sum(axis=(1, 2))
@@ -61,9 +61,9 @@ def voting_points(votes: Votes, first: ArrayLike, second: ArrayLike, responses: 
 
 
 def points_by_vote(votes: Votes, first: ArrayLike, second: ArrayLike, responses: int) -> FloatArray:
-    """Responses x comparisons x annotators: whether a vote gave the response its point.
+    """Return responses x comparisons x annotators: whether a vote gave the response its point.
 
-    Comparisons are those of each response in their order; NaN where there is none, or no vote.
+    A response's comparisons are in order; NaN where there is no comparison or no vote.
     """
     codes = vote_codes(votes)
     sides = [np.asarray(members, dtype=np.int64) for members in (first, second)]
@@ -79,12 +79,12 @@ def points_by_vote(votes: Votes, first: ArrayLike, second: ArrayLike, responses:
 
 
 def cyclic_triples(votes: Votes, first: ArrayLike, second: ArrayLike) -> Estimate:
-    """The share of triples of responses that people prefer in a circle: a over b over c over a.
+    """Return the share of triples whose preferences are cyclic: a over b over c over a.
 
-    A triple counts, n of them, if each of its three comparisons has more votes for one side;
-    pairs that occur several times are one comparison. Someone who tosses a coin has a quarter,
-    whoever orders responses by anything at all has fewer. In random tournaments any two triples
-    are independent, so the interval is the binomial one (Clopper and Pearson's).
+    A triple counts (n is their number) if each of its three comparisons has a majority; repeated
+    pairs are one comparison. Coin tosses give a quarter, any consistent ordering fewer. In random
+    tournaments any two triples are independent, so the interval is the binomial one (Clopper and
+    Pearson's).
     """
     codes = vote_codes(votes)
     lead: dict[tuple[int, int], int] = {}
@@ -105,7 +105,7 @@ def cyclic_triples(votes: Votes, first: ArrayLike, second: ArrayLike) -> Estimat
             over_both = beaten.get(b, nobody)
             ordered += len(over_both & losers)  # a over b over c, and a over c
             circles += sum(a in beaten.get(c, nobody) for c in over_both)
-    circles //= 3  # met once from each of its members
+    circles //= 3  # each was found once from each of its members
     triples = circles + ordered
     if not triples:
         reason = "no three responses were compared with a winner each time"
@@ -115,11 +115,11 @@ def cyclic_triples(votes: Votes, first: ArrayLike, second: ArrayLike) -> Estimat
 
 
 def ignore_equal_points(votes: Votes) -> tuple[IntArray, FloatArray]:
-    """The votes that prefer one response: the pair each is about, and 1 for A or 0 for B.
+    """Return the votes that prefer one response: the index of their pair, and 1 for A or 0 for B.
 
-    The paper's sentence names "A is better than B" twice; we read the second as "B is better
-    than A". Every annotator's vote is an observation of its own ("for one human annotator
-    results"), so a pair can occur several times.
+    The paper names "A is better than B" twice; we read the second as "B is better than A".
+    Every annotator's vote is an observation of its own ("for one human annotator results"), so
+    a pair can occur several times.
     """
     codes = vote_codes(votes)
     pair, annotator = np.nonzero((codes == _A) | (codes == _B))
@@ -127,7 +127,7 @@ def ignore_equal_points(votes: Votes) -> tuple[IntArray, FloatArray]:
 
 
 def ignore_equal(differences: ArrayLike, votes: Votes) -> list[Estimate]:
-    """IgnoreEqual: point-biserial correlation of score(A) - score(B) with a preference for A.
+    """Return IgnoreEqual: point-biserial correlation of score(A) - score(B) with preferring A.
 
     `differences` is metrics x pairs; n is the number of votes that prefer a response.
     """
@@ -136,14 +136,14 @@ def ignore_equal(differences: ArrayLike, votes: Votes) -> list[Estimate]:
 
 
 def cont2cat(differences: ArrayLike, votes: Votes) -> list[Estimate]:
-    """Cont2Cat: Krippendorff's nominal alpha of the annotators with the metric as one more.
+    """Return Cont2Cat: Krippendorff's nominal alpha with the metric as one more annotator.
 
-    The metric votes "A" if score(A) - score(B) is positive and "B" otherwise, so equal scores
-    are a vote for B as the paper has it. Only pairs that it scored count, n of them: on the
-    others the annotators would agree among themselves, to its credit. A metric that scores
-    every pair equally says nothing about them and has no number.
+    The metric votes "A" if score(A) - score(B) is positive and "B" otherwise; equal scores are
+    a vote for B, as in the paper. Only the n pairs that it scored count: on the others the
+    annotators would agree among themselves, to its credit. A metric that gives both responses
+    of every pair the same score has no value.
 
-    The metric never says "both", which keeps alpha below that of the annotators among
+    The metric never votes "both", which keeps alpha below that of the annotators among
     themselves (`krippendorff_alpha(vote_codes(votes))`), and the annotators' own agreement
     keeps it above 0: read it between `cont2cat_floor` and that ceiling.
     """
@@ -154,7 +154,7 @@ def cont2cat(differences: ArrayLike, votes: Votes) -> list[Estimate]:
 def cont2cat_of_clusters(
     differences: ArrayLike, votes: Votes, clusters: Labels
 ) -> ClusterStatistic:
-    """The same for resamples of whole clusters; `clusters` are those of the pairs."""
+    """Return Cont2Cat for resamples of whole clusters; `clusters` labels the pairs."""
     codes, rows = vote_codes(votes), as_matrix(differences)
     index, count = label_index(clusters)
 
@@ -171,7 +171,7 @@ def cont2cat_of_clusters(
 
 
 def cont2cat_floor(votes: Votes) -> Estimate:
-    """Cont2Cat of a metric that knows nothing: it votes for B, whatever the pair."""
+    """Return Cont2Cat of an uninformative metric, which votes for B on every pair."""
     codes = vote_codes(votes)
     return krippendorff_alpha(np.column_stack([codes, np.full(len(codes), _B)]))
 

@@ -1,4 +1,4 @@
-"""Text as words."""
+"""Splitting text into words, in one way for every metric that counts or compares words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import unicodedata
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in any script, lower-cased; punctuation and symbols are left out.
+    """Return the lower-cased words of a text in any script, without punctuation and symbols.
 
-    "Don't" is one word, "e-mail" two. In scripts without spaces every Chinese character and
-    every Japanese syllable counts as a word; a run of Thai or Lao is one.
+    "Don't" is one word, "e-mail" two. In scripts without spaces, every Chinese character and
+    every Japanese syllable counts as a word; a run of Thai or Lao counts as one word.
     """
     lowered = text.lower()
     if text.isascii():  # as bytes, which is quicker, and letters and digits are all that is left
@@ -21,18 +21,18 @@ def words(text: str) -> list[str]:
 
 
 class _Spacing(dict[int, str]):
-    """For `str.translate`: what each character becomes so that words stand between spaces."""
+    """A table for `str.translate` that puts spaces between words."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        if 0xFE00 <= code <= 0xFE0F:  # how to draw the character before: no part of a word
+        if 0xFE00 <= code <= 0xFE0F:  # variation selectors: not part of a word
             spaced = ""
         elif character in "'’":
             spaced = "'"
         elif unicodedata.name(character, "").startswith(("CJK ", "HIRAGANA ", "KATAKANA ")):
             spaced = f" {character} "
         elif unicodedata.category(character)[0] in "LMN" or character in "\u200c\u200d":
-            spaced = character  # marks and (non-)joiners are within words in many scripts
+            spaced = character  # marks and (non-)joiners occur within words in many scripts
         else:
             spaced = " "
         self[code] = spaced

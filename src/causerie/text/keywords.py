@@ -1,4 +1,4 @@
-"""Keywords of utterances: TF-IDF with a weight for the part of speech, as GRADE takes them."""
+"""Keywords of utterances: TF-IDF weighted by part of speech, as in GRADE."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from causerie.text.tagging import Kind, LexiconTagger, Tagger, Token
 WEIGHTS: Mapping[Kind, float] = {"noun": 2.0, "verb": 1.0, "adjective": 0.5}
 THRESHOLD = 0.15
 LETTERS = 2
-"""A shorter word is no keyword."""
+"""Minimum length of a keyword."""
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    """In how many utterances of a corpus words occur."""
+    """The number of utterances of a corpus in which each word occurs."""
 
     utterances: int
     counts: Mapping[str, int]
-    """Nouns, verbs and adjectives by lemma."""
+    """Number of utterances by lemma, for nouns, verbs and adjectives."""
 
     @classmethod
     def count(cls, texts: Iterable[str], tagger: Tagger | None = None) -> Frequencies:
-        """Of a corpus, one utterance per text."""
+        """Count the words of a corpus, one utterance per text."""
         counts: Counter[str] = Counter()
         utterances = 0
         for found in candidates(texts, tagger):
@@ -41,7 +41,7 @@ class Frequencies:
         return math.log10(max(1, self.utterances) / (self.counts.get(word, 0) + 1))
 
     def of(self, words: Container[str]) -> Frequencies:
-        """Only of these words."""
+        """Return the frequencies of these words only."""
         counts = {word: count for word, count in self.counts.items() if word in words}
         return Frequencies(self.utterances, counts)
 
@@ -56,7 +56,7 @@ class Frequencies:
 
     @classmethod
     def parse(cls, file: Path, read: Callable[[], Any]) -> Frequencies:
-        """What `read` finds in the JSON of a file."""
+        """Check and convert the JSON that `read` returns; errors name the file."""
         try:
             content = read()
             counts = {str(word): int(count) for word, count in content["counts"].items()}
@@ -70,36 +70,36 @@ class Frequencies:
             OverflowError,
             RecursionError,
         ) as error:
-            raise CauserieError(f"{file} has no word frequencies: build it again") from error
+            raise CauserieError(f"{file} holds no word frequencies: build it again") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A word that says what an utterance is about."""
+    """A word that carries the topic of an utterance."""
 
     word: str
-    """Its lemma."""
+    """The lemma."""
     kind: Kind
     score: float
 
 
 @dataclass(frozen=True)
 class KeywordExtractor:
-    """Finds the keywords of utterances; `frequencies` say which words are common."""
+    """Extracts the keywords of utterances, with inverse document frequencies of a corpus."""
 
     frequencies: Frequencies
     tagger: Tagger = field(default_factory=LexiconTagger)
     threshold: float = THRESHOLD
 
     def extract(self, texts: Sequence[str]) -> list[tuple[Keyword, ...]]:
-        """The keywords of each text, the best first; texts may have none.
+        """Return the keywords of each text, best first; a text may have none.
 
         score = weight of the kind * count in the text / words in the text * idf
         """
         return list(self.stream(texts))
 
     def stream(self, texts: Iterable[str]) -> Iterator[tuple[Keyword, ...]]:
-        """The same for texts that come one after the other."""
+        """Yield the same from a stream of texts."""
         for tokens in self.tagger.tag(texts):
             yield self._keywords(tokens)
 
@@ -124,7 +124,7 @@ class KeywordExtractor:
 
 
 def candidates(texts: Iterable[str], tagger: Tagger | None = None) -> Iterator[set[str]]:
-    """What may be a keyword of each text: the lemmas of its nouns, verbs and adjectives."""
+    """Yield the keyword candidates of each text: lemmas of its nouns, verbs and adjectives."""
     for tokens in (tagger or LexiconTagger()).tag(texts):
         yield {token.lemma for token in tokens if _is_candidate(token)}
 

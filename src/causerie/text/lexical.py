@@ -1,8 +1,8 @@
-"""What can be counted in a reply and the turns before it, without any network.
+"""Features of a reply and its context that can be counted without a network.
 
-Repetition inside the reply, echoes of earlier turns, questions, rare and long words: trivial
-numbers, each in one sentence of `FEATURES`, and together more than many a network knows.
-Texts are compared as words, so casing, punctuation and detached clitics ("do n't") do not count.
+They cover repetition inside the reply, echoes of earlier turns, questions, and long words.
+`FEATURES` describes each one; together they often predict more than a network does. Texts
+are compared as words, so casing, punctuation and detached clitics ("do n't") do not matter.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ from itertools import pairwise
 from causerie.text import words
 
 TURNS = 12
-"""Of the context, among which an echo is sought."""
+"""Number of context turns in which echoes are searched."""
 LONGEST = 200
-"""Words of a text that are looked at: comparing texts takes the product of their lengths."""
+"""Maximum number of words read from a text: comparing two costs the product of their lengths."""
 _CLITIC = re.compile(r"\s+(n['’]t|['’](?:s|m|re|ve|ll|d|t))\b", re.IGNORECASE)
 _APART = re.compile(r"(?<=\w)\s+['’]\s+(?=(?:s|m|re|ve|ll|d|t)\b)", re.IGNORECASE)
 _BEFORE = re.compile(r"\s+([.,!?;:%)\]])")
 
 FEATURES: Mapping[str, str] = {
-    "log_words": "logarithm of one more than the words of the reply",
-    "letters_a_word": "mean length of its words",
-    "distinct": "share of its words that are different ones",
-    "bigrams_again": "share of its word pairs that it has said before",
-    "trigrams_again": "share of its word triples that it has said before",
-    "stutter": "share of its words that repeat the word right before",
-    "most_repeated": "how often it says its most frequent content word",
-    "long_words": "share of its words that have more than six letters",
-    "function_words": "share of its words that carry grammar and not content",
-    "question": "whether it asks something",
+    "log_words": "log(1 + number of words in the reply)",
+    "letters_a_word": "mean word length in letters",
+    "distinct": "distinct words as a share of all its words",
+    "bigrams_again": "share of its word bigrams that repeat an earlier one",
+    "trigrams_again": "share of its word trigrams that repeat an earlier one",
+    "stutter": "share of its words that repeat the preceding word",
+    "most_repeated": "number of occurrences of its most frequent content word",
+    "long_words": "share of its words with more than six letters",
+    "function_words": "share of its words that are function words",
+    "question": "whether it has a question mark",
     "ends_asking": "whether it ends with a question",
-    "sentences": "ends of sentences in it, at most eight",
-    "closed": "whether it ends with a full stop, an exclamation or a question mark",
+    "sentences": "number of sentence ends, at most eight",
+    "closed": "whether it ends with a full stop, exclamation mark or question mark",
     "exclaims": "whether it has an exclamation mark",
-    "first_person": "share of its words that speak of the speaker",
+    "first_person": "share of its words that refer to the speaker",
     "second_person": "share of its words that address the listener",
     "negations": "share of its words that negate",
-    "begins_yes": "whether it begins with yes, no, well and the like",
+    "begins_yes": "whether it begins with yes, no, well or the like",
     "begins_asking": "whether it begins with a question word",
     "does_not_know": "whether it says that the speaker does not know or is not sure",
-    "asked": "whether the last turn asks something",
-    "asked_what": "whether the last turn asks with a question word",
-    "asked_whether": "whether the last turn asks for a yes or a no",
-    "log_last_words": "logarithm of one more than the words of the last turn",
-    "log_turns": "logarithm of one more than the turns before it",
-    "overlap_last": "share of its content words that the last turn has",
-    "overlap_own": "share of its content words that the turn before the last has",
-    "overlap_all": "share of its content words that any turn before has",
-    "run_last": "longest run of words shared with the last turn, as a share of the reply",
-    "run_own": "longest run shared with the turn before the last, as a share of the reply",
-    "run_any": "longest run shared with any turn before, as a share of the reply",
-    "covers_last": "longest run shared with the last turn, as a share of that turn",
-    "covers_any": "longest run shared with any turn before, as a share of that turn",
+    "asked": "whether the last turn has a question mark",
+    "asked_what": "whether the last turn asks a question with a question word",
+    "asked_whether": "whether the last turn asks a question without a question word",
+    "log_last_words": "log(1 + number of words in the last turn)",
+    "log_turns": "log(1 + number of turns before it)",
+    "overlap_last": "share of its content words that occur in the last turn",
+    "overlap_own": "share of its content words that occur in the turn before the last",
+    "overlap_all": "share of its content words that occur in any earlier turn",
+    "run_last": "longest word sequence shared with the last turn, as a share of the reply",
+    "run_own": "longest sequence shared with the turn before the last, as a share of the reply",
+    "run_any": "longest sequence shared with any earlier turn, as a share of the reply",
+    "covers_last": "longest sequence shared with the last turn, as a share of that turn",
+    "covers_any": "longest sequence shared with any earlier turn, as a share of that turn",
     "letters": "share of its characters that are letters or spaces",
-    "vowelless": "share of its words of three letters and more that have no vowel",
+    "vowelless": "share of its words of three or more letters that have no vowel",
 }
-"""What each number is."""
+"""What each feature measures."""
 
 _ASKING = frozenset(["what", "why", "how", "where", "when", "who", "which", "whose", "whom"])
 _REPLYING = frozenset(
@@ -193,18 +193,18 @@ FUNCTION_WORDS = frozenset(
 
 
 def joined_clitics(text: str) -> str:
-    """The text as people write it: "do n't" and "i 'm ." become "don't" and "i'm."."""
+    """Undo tokenization: "do n't" and "i 'm ." become "don't" and "i'm."."""
     text = _APART.sub("'", text)
     return " ".join(_BEFORE.sub(r"\1", _CLITIC.sub(r"\1", text)).split())
 
 
 def plain_words(text: str) -> list[str]:
-    """The first words of a text, in the form in which texts are compared."""
+    """Return the first `LONGEST` words of a text, in the form in which texts are compared."""
     return words(joined_clitics(text))[:LONGEST]
 
 
 def longest_run(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words in a row two texts share at most."""
+    """Return the length of the longest word sequence that occurs in both texts."""
     best, before = 0, [0] * (len(other) + 1)
     for word in one:
         now = [0] * (len(other) + 1)
@@ -216,7 +216,7 @@ def longest_run(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def lexical_features(context: Sequence[str], reply: str) -> dict[str, float]:
-    """The numbers of `FEATURES`, in that order."""
+    """Return the values of all `FEATURES`, in that order."""
     said = [plain_words(text) for text in context[-TURNS:]]
     here = plain_words(reply)
     last_text = context[-1] if context else ""
@@ -280,6 +280,6 @@ def lexical_features(context: Sequence[str], reply: str) -> dict[str, float]:
 
 
 def _again(said: Sequence[str], length: int) -> float:
-    """Share of the n-grams that have occurred before."""
+    """Return the share of the n-grams that repeat an earlier one."""
     grams = [tuple(said[i : i + length]) for i in range(len(said) - length + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

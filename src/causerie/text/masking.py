@@ -1,7 +1,7 @@
-"""Obscene words, masked wherever people read what others said: in logs, reports and pages.
+"""Masking of obscene words wherever people read what others said: in logs, reports and pages.
 
-Words are recognised however they are written: in look-alike letters of other scripts, with digits
-and signs for letters, with marks or invisible characters among them, letter by letter.
+Disguised spellings are recognised, too: look-alike letters of other scripts, digits and signs
+in place of letters, inserted marks or invisible characters, and letters spelt out one by one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _LOOK_ALIKES = dict(
         strict=True,
     )
 )
-"""Letters of other scripts, and the Latin ones they are taken for."""
+"""Letters of other scripts, with the Latin letters that they look like."""
 _DIGITS = {"0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t"}
 _SIGNS = {"a": "a@", "i": "i!|", "s": "s$"}
-"""Signs that stand for a letter, if they are within a word; alone they are punctuation."""
+"""Signs that stand for a letter within a word; on their own they are punctuation."""
 
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 def _spelt(word: str) -> str:
-    """A pattern of the word in which signs may stand for letters; + is a letter drawn out."""
+    """Return a pattern of a word in which signs may replace letters; + marks a repeated letter."""
     return "".join(f"[{_SIGNS[c]}]" if c in _SIGNS else c for c in word)
 
 
@@ -50,7 +50,7 @@ _OBSCENE = re.compile(
         [
             _ANYWHERE,
             _spelt("asshole"),
-            # Within other words it is most often part of a name, as in Matsushita.
+            # Within another word it is usually part of a name, as in Matsushita.
             rf"{_START}(?:ape|bat|bird|bull|chicken|cow|dip|dog|dumb|eat|full|holy|horse|hot|jack"
             rf"|no|pig|tough)?{_spelt('s+h+i+t+')}{_ENDINGS}{_END}",
             rf"{_START}(?:{_WORDS}){_END}",
@@ -61,12 +61,12 @@ _OBSCENE = re.compile(
 _PIECE = re.compile(r"cum laude|\S+")
 _WORD_END = re.compile(r"[^\W_]*")
 _LETTERS = re.compile(r"[a-z](?P<gap>[^\w\n]{1,2}|_)[a-z](?:(?P=gap)[a-z])+")
-"""Letter by letter, with the same between each two."""
+"""Single letters with the same separator between each two."""
 _SPACED = re.compile("fuck(?:er|ing)?|shit|bitch|cunt|asshole|whore")
 
 
 def mask(text: str) -> str:
-    """The text with every obscene word as its first letter and asterisks; its length stays."""
+    """Replace all but the first letter of every obscene word by asterisks; the length stays."""
     folded = text.translate(_FOLDED)
     spans = [
         (found.start() + start, found.start() + end)
@@ -76,7 +76,7 @@ def mask(text: str) -> str:
     spans += [span for found in _LETTERS.finditer(folded) for span in _spaced(folded, found)]
     if not spans:
         return text
-    # Where marks were dropped, the letters' places have to be looked up.
+    # Where marks were dropped, positions in the original text have to be looked up.
     places = range(len(text)) if len(folded) == len(text) else _places(text)
     shown = list(text)
     for start, end in spans:
@@ -90,7 +90,7 @@ def mask(text: str) -> str:
 
 
 def _obscene(piece: str) -> tuple[tuple[int, int], ...]:
-    """Where the obscene words of a folded piece of text start and end, each as a whole."""
+    """Return the spans of whole words that are obscene in a folded piece of text."""
     spans, at = [], 0
     while found := _OBSCENE.search(piece, at):
         start, after = found.start(), _WORD_END.match(piece, found.end())
@@ -106,7 +106,7 @@ _known = lru_cache(2**16)(_obscene)
 
 
 def _spaced(folded: str, letters: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Where obscene words are among single letters, of which the first and last may be no words."""
+    """Yield the spans of obscene words spelt out; the outer letters may belong to other words."""
     start, end = letters.span()
     step = 1 + len(letters["gap"])
     start += step if start and folded[start - 1].isalnum() else 0
@@ -116,17 +116,17 @@ def _spaced(folded: str, letters: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether these are digits above all: 455 is no word, and A55 is the name of a thing."""
+    """Whether most characters are digits: 455 is a number, and A55 is the name of a thing."""
     return 2 * sum(c.isdigit() for c in text) > len(text)
 
 
 def _places(text: str) -> list[int]:
-    """The place in the text of each character that folding keeps."""
+    """Return the position in the text of each character that folding keeps."""
     return [place for place, character in enumerate(text) if character.translate(_FOLDED)]
 
 
 class _Folded(dict[int, str]):
-    """For `str.translate`: the plain letter that a character is read as; marks are dropped."""
+    """A table for `str.translate` from characters to the plain letters they are read as."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)

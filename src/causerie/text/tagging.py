@@ -1,4 +1,4 @@
-"""Parts of speech and lemmas of English words, offline."""
+"""Parts of speech and lemmas of English words, offline: GRADE's keywords need both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal["noun", "verb", "adjective"]
 _KINDS: dict[str, Kind] = {"NN": "noun", "VB": "verb", "JJ": "adjective"}
 _UNIVERSAL = {"noun": "NOUN", "verb": "VERB", "adjective": "ADJ"}
 
-# What the lexicon knows of contractions is their two halves: do n't, they 're.
+# The lexicon lists contractions as two halves: do n't, they 're.
 _TOKEN = re.compile(
     r"[^\W\d_]+(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|[^\W_]+|(?P<mark>[.,;:!?])", re.IGNORECASE
 )
@@ -28,24 +28,24 @@ class Token:
     """A word of a text."""
 
     lemma: str
-    """Lower-cased; of a word that is of no kind, the word itself."""
+    """Lower-case lemma; the word itself if it has no kind."""
     kind: Kind | None
 
 
 class Tagger(Protocol):
-    """Tells what kinds of words a text is made of."""
+    """Splits texts into words with their parts of speech."""
 
     name: str
 
     def tag(self, texts: Iterable[str]) -> Iterator[list[Token]]:
-        """The words of each text in order; punctuation and symbols are left out."""
+        """Yield the words of each text in order, without punctuation and symbols."""
         ...
 
 
 class LexiconTagger:
-    """Tags by a lexicon of 90,000 words and rules for context, about 0.2 ms a text.
+    """Tags with a lexicon of 90,000 words and context rules, in about 0.2 ms a text.
 
-    Case is ignored, as half of all conversations are written without it.
+    Case is ignored because many people chat in lower case only.
     """
 
     name = "lexicon"
@@ -55,7 +55,7 @@ class LexiconTagger:
 
         for text in texts:
             found = list(_TOKEN.finditer(text.lower().replace("’", "'")))
-            # Marks are only there for the rules of context.
+            # Only the context rules need the punctuation marks.
             joined = " ".join(token.group() for token in found)
             tags = tag(joined, tokenize=False) if found else []
             yield [
@@ -66,10 +66,10 @@ class LexiconTagger:
 
 
 class SpacyTagger:
-    """Tags with a spaCy pipeline: better and some ten times slower; needs `causerie[spacy]`."""
+    """Tags with a spaCy pipeline: better, about ten times slower; needs `causerie[spacy]`."""
 
     def __init__(self, model: str = "en_core_web_sm") -> None:
-        """`model` is an installed pipeline or the folder of one."""
+        """`model` is the name of an installed pipeline or the folder of one."""
         try:
             import spacy
         except ImportError as error:
@@ -100,9 +100,9 @@ def _token(word: str, penn: str) -> Token:
 
 @lru_cache(maxsize=1 << 16)
 def lemma(word: str, kind: Kind) -> str:
-    """The form under which a dictionary has a lower-case word: `mice` is `mouse`.
+    """Return the dictionary form of a lower-case word: `mouse` for `mice`.
 
-    A word that no dictionary has stays as it is.
+    A word that the dictionary does not list is returned unchanged.
     """
     from lemminflect import getLemma
 

@@ -1,4 +1,4 @@
-"""Word vectors from a text file: GloVe's format, or word2vec's with its header line."""
+"""Word vectors from a text file in GloVe's format, or in word2vec's with its header line."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector for each of many words."""
+    """A table of word vectors."""
 
     rows: dict[str, int]
     matrix: NDArray[np.float32]
     sha256: str
-    """Of the file."""
+    """SHA-256 digest of the file."""
 
     @classmethod
     def read(cls, path: Path) -> WordVectors:
-        """One word per line, its numbers after it. Of a word that comes twice, the first."""
+        """Read one word and its numbers per line; of a repeated word, the first vector counts."""
         digest = hashlib.sha256()
         rows: dict[str, int] = {}
         numbers = bytearray()
@@ -42,7 +42,7 @@ class WordVectors:
                     if not fields or (number == 1 and len(fields) == 2):
                         continue
                     dimension = dimension or len(fields) - 1
-                    # Some files have words with spaces in them.
+                    # In some files, words contain spaces.
                     vector = np.array(fields[-dimension:], dtype=np.float32)
                     word = b" ".join(fields[:-dimension]).decode("utf-8")
                     if not word:
@@ -64,7 +64,7 @@ class WordVectors:
         return cls(rows, matrix, digest.hexdigest())
 
     def word_vectors(self, texts: Sequence[str]) -> Iterator[NDArray[np.float32]]:
-        """For each text the vectors of its words, one row per word; unknown words are left out."""
+        """Yield a matrix for each text, one row per word; unknown words are left out."""
         for text in texts:
             known = [self.rows[word] for word in words(text) if word in self.rows]
             yield self.matrix[known]

@@ -1,1 +1,1 @@
-"""The training room: one loop, samplers, checkpoints. Metrics say what is trained."""
+"""Training: the loop, samplers and checkpoints that all trained metrics share."""

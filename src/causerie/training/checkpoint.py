@@ -1,4 +1,4 @@
-"""What a training leaves in its folder: checkpoints to go on from, a log and a picture of it."""
+"""The files that a training run writes: checkpoints for resuming, a log and its curve."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Checkpoint:
         return self._latest.exists()
 
     def remove(self) -> None:
-        """Forget an earlier training."""
+        """Delete the checkpoint of an earlier run."""
         self._latest.unlink(missing_ok=True)
 
     def save(self, progress: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ class Checkpoint:
         _replace(self._latest, tensors, metadata)
 
     def load(self) -> dict[str, Any]:
-        """Put weights and optimiser back; returns the progress that was saved with them."""
+        """Restore weights and optimiser; return the progress that was saved with them."""
         try:
             with safe_open(str(self._latest), framework="pt") as file:
                 metadata = file.metadata()
@@ -62,7 +62,7 @@ class Checkpoint:
             raise _damaged(self._latest, error) from error
         if saved != self._config:
             raise CauserieError(
-                f"{self._latest} was written with other settings or data: use the same, or remove "
+                f"{self._latest} was written with other settings or data: use the same, or delete "
                 f"{self._latest.parent}"
             )
         with torch.no_grad():
@@ -92,7 +92,7 @@ class Checkpoint:
 
 def _damaged(path: Path, error: Exception) -> CauserieError:
     return CauserieError(
-        f"{path} is damaged: remove {path.parent} and train anew ({type(error).__name__}: {error})"
+        f"{path} is damaged: delete {path.parent} and train again ({type(error).__name__}: {error})"
     )
 
 
@@ -109,7 +109,7 @@ class Log:
     """`metrics.jsonl` and `curve.svg` in the folder of a training run."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        """Continue the log at `step`: what an interrupted run logged after it is dropped."""
+        """Continue the log at `step`; later entries of an interrupted run are dropped."""
         self._folder = folder
         self._file = folder / LOG
         self._pending: list[dict[str, Any]] = []
@@ -128,7 +128,7 @@ class Log:
         self._pending.clear()
 
     def draw(self) -> None:
-        """Write the loss and the deciding validation score over the steps as a picture."""
+        """Draw the loss and the first validation score over the steps."""
         self.flush()
         entries = read_log(self._folder)
         losses = [(e["step"], e["loss"]) for e in entries if "loss" in e]
@@ -143,7 +143,7 @@ class Log:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """What a training run has logged so far: steps with their loss, and validations."""
+    """Return what a run has logged so far: steps with their loss, and validations."""
     file = folder / LOG
     if not file.exists():
         return []
@@ -163,7 +163,7 @@ def draw_scores(
     below: str,
     intervals: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """Write one score as a line over whole numbers, which `below` names, with its intervals."""
+    """Draw a score with its intervals over whole numbers; `below` labels that axis."""
     _write(path, [_line(points, RED, name, "end", intervals)], below)
 
 
@@ -173,7 +173,7 @@ def _write(path: Path, lines: list[str], below: str) -> None:
 
 
 def _smooth(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Means over at most 200 groups of consecutive points."""
+    """Average consecutive points to about 200 points."""
     size = max(1, len(points) // 200)
     groups = [points[i : i + size] for i in range(0, len(points), size)]
     return [(group[-1][0], sum(loss for _, loss in group) / len(group)) for group in groups]
@@ -188,8 +188,8 @@ def _line(
 ) -> str:
     """Return a line over the whole width with its own vertical scale, labelled at one side.
 
-    The scale holds 0, and is the whole of 0 to 1 where the values lie there (shares, AUC): how
-    much they change is seen in proportion, and pictures of several trainings can be compared.
+    The scale includes 0, and spans 0 to 1 if the values lie there (shares, AUC), so that changes
+    appear in proportion and the curves of several runs can be compared.
     """
     if not points:
         return ""

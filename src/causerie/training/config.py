@@ -1,4 +1,4 @@
-"""How trainings are configured. Apart from the loop, so that settings can be read without torch.
+"""Training configurations, apart from the loop so that they can be read without torch.
 
 A configuration is a frozen dataclass whose fields are options (`causerie.options`): types,
 choices and lower bounds are declared with them, and `causerie train --set` changes them by name.
@@ -14,53 +14,53 @@ from causerie.models import Pooling
 from causerie.options import check_types, option
 
 ENCODER = ("tuning", "rank", "layers", "pooling")
-"""Settings that must agree for the weights of a tuned encoder to mean what they did."""
+"""Settings that must agree for the weights of a tuned encoder to keep their meaning."""
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """What the loop has to know; every configuration can say it (`TrainingConfig.loop`)."""
+    """Settings of the training loop, derived from a configuration by `TrainingConfig.loop`."""
 
     steps: int
     learning_rate: float = 5e-5
     warmup_steps: int = 1000
-    """At most a tenth of the steps."""
+    """Warm-up steps; limited to a tenth of all steps."""
     weight_decay: float = 0.01
     clip: float = 1.0
     accumulate: int = 1
-    """Batches per step."""
+    """Number of batches per optimiser step."""
     validate_every: int = 500
-    """Steps between two validations."""
+    """Number of steps between validations."""
     patience: int | None = None
-    """Stop after this many validations without a better score."""
+    """Number of validations without improvement after which training stops; None for never."""
     bfloat16: bool = False
-    """Compute in bfloat16 on a CPU, too, as is always done on a GPU."""
+    """Whether to compute in bfloat16 on a CPU, too; on a GPU this is always done."""
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What every training can be told; each adds its own options and has its own defaults."""
+    """Options that every training has; each adds its own and sets its own defaults."""
 
     batch: int = option(16, "examples per step", least=1)
     epochs: float = option(10.0, "passes over the training data")
-    learning_rate: float = option(1e-5, "highest learning rate, after the warm-up")
-    warmup_steps: int = option(0, "steps of warm-up, at most a tenth of all", least=0)
-    weight_decay: float = option(0.0, "of AdamW", least=0)
-    clip: float = option(1.0, "largest norm of a gradient")
+    learning_rate: float = option(1e-5, "peak learning rate, reached after the warm-up")
+    warmup_steps: int = option(0, "warm-up steps; limited to a tenth of all steps", least=0)
+    weight_decay: float = option(0.0, "weight decay of AdamW", least=0)
+    clip: float = option(1.0, "maximum norm of the gradient")
     bfloat16: bool = option(
         False,
-        "compute in bfloat16 on a CPU, too: more than twice as fast where it has the instructions",
+        "compute in bfloat16 on a CPU, too: more than twice as fast if the CPU supports it",
     )
     seed: int = option(0, "random seed", least=0)
 
     def __post_init__(self) -> None:
         check_types(self)
         if not self.epochs > 0:
-            raise CauserieError(f"epochs are above 0, not {self.epochs}")
+            raise CauserieError(f"epochs must be above 0, not {self.epochs}")
 
     def loop(self, batches_per_epoch: int) -> LoopConfig:
-        """The loop that it describes; validation comes after every epoch."""
+        """Return the loop settings; validation follows every epoch."""
         return LoopConfig(
             steps=max(1, round(self.epochs * batches_per_epoch)),
             learning_rate=self.learning_rate,
@@ -75,25 +75,23 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class EncoderConfig(TrainingConfig):
-    """What trainings on an encoder have in common, whether it is tuned with them or not."""
+    """Options of all trainings on an encoder, whether the encoder is tuned or not."""
 
-    tuning: Kind = option("full", "what is trained of the encoder: full, adapter or frozen")
+    tuning: Kind = option("full", "how the encoder is trained: full, adapter or frozen")
     rank: int = option(16, "rank of the adapter", least=1)
     layers: int | None = option(
-        None, "tune only the last so many layers of the encoder [all]", least=1
+        None, "number of the encoder's last layers that are tuned [all]", least=1
     )
     fixed: bool = option(
         False,
-        "leave the encoder as --init has it and train only what stands on it: every text is then "
+        "keep the encoder of --init unchanged and train only the heads, so that every text is "
         "encoded once",
     )
-    pooling: Pooling = option("first", "vector of a text: the first token's, or the mean")
-    window: int = option(256, "tokens that the encoder sees at most", least=8)
-    head_rate: float = option(
-        1.0, "learning rate of what stands on the encoder, as a multiple of the encoder's"
-    )
+    pooling: Pooling = option("first", "vector of a text: the first token's, or the mean of all")
+    window: int = option(256, "maximum input of the encoder in tokens", least=8)
+    head_rate: float = option(1.0, "learning rate of the heads, as a multiple of the encoder's")
     patience: int | None = option(
-        None, "stop after so many validations without a better score [never]", least=1
+        None, "validations without improvement after which training stops [never]", least=1
     )
 
     @property

@@ -1,4 +1,4 @@
-"""What is trained on: dialogues and annotated exchanges by source file, and batches of them."""
+"""Training data: dialogues and annotated exchanges by source file, their splits and batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from causerie.io import Annotation, Rejected, read, read_annotations
 from causerie.io.annotations import opening
 
 HELD_OUT = 20
-"""One dialogue in so many is kept for validation when there is no file for it."""
+"""Without a validation file, one dialogue in this many is held out."""
 HELD_OUT_ANNOTATED = 5
-"""The same for annotated conversations, of which there are few."""
+"""The same for annotated conversations, which are fewer."""
 LEAST = 8
-"""Dialogues in a file that can be split."""
+"""Minimum number of dialogues in a file that can be split."""
 SHARED_WORDS = 8
-"""Words in an exchange that two corpora must not share."""
+"""An exchange with more words than this may not occur in two corpora."""
 
 Thing = TypeVar("Thing")
 
@@ -33,7 +33,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Corpus:
-    """Dialogues by source file: negatives from another source would be told by style alone."""
+    """Dialogues by source file: negatives from another source could be told by style alone."""
 
     sources: tuple[tuple[Dialogue, ...], ...]
 
@@ -44,9 +44,9 @@ class Corpus:
         rejected: Callable[[Rejected], None] = lambda record: None,
         without: Fields | None = None,
     ) -> Corpus:
-        """Every good dialogue of at least two turns; bad records are handed to `rejected`.
+        """Read every valid dialogue of at least two turns; bad records are passed to `rejected`.
 
-        Those that have one of the values of `without` are left out.
+        Dialogues with one of the values in `without` are left out.
         """
         sources = []
         for path in paths:
@@ -58,7 +58,7 @@ class Corpus:
                 dialogue = record.dialogue if isinstance(record, Exchange) else record
                 if without and named_value(dialogue, without):
                     continue
-                if not all(turn.text for turn in dialogue.turns):  # silence teaches nothing
+                if not all(turn.text for turn in dialogue.turns):  # empty turns teach nothing
                     said = tuple(turn for turn in dialogue.turns if turn.text)
                     dialogue = replace(dialogue, turns=said)
                 if len(dialogue.turns) > 1:
@@ -69,13 +69,13 @@ class Corpus:
         return cls(tuple(sources))
 
     def split(self, seed: int) -> tuple[Corpus, Corpus]:
-        """The dialogues to train on, and those held out: some of each file, of other users."""
+        """Split into training and held-out dialogues: some of each file, with different users."""
         kept, held = [], []
         for source in self.sources:
             if len(source) < LEAST:
                 raise CauserieError(
-                    f"a file with {len(source)} dialogues cannot spare some for validation: "
-                    "give --valid"
+                    f"a file with {len(source)} dialogues is too small to hold some out for "
+                    "validation: give --valid"
                 )
             count = max(len(source) // HELD_OUT, min(16, len(source) // 4))
             some, others = _drawn(source, count, seed)
@@ -84,16 +84,16 @@ class Corpus:
         return Corpus(tuple(kept)), Corpus(tuple(held))
 
     def halves(self, seed: int) -> tuple[Corpus, Corpus]:
-        """Two halves of each file with different users; what cannot be halved is in both."""
+        """Return two halves of each file with different users; one-dialogue files are in both."""
         pairs = [_drawn(source, len(source) // 2, seed, least=2) for source in self.sources]
         one = tuple(first or second for first, second in pairs)
         return Corpus(one), Corpus(tuple(second or first for first, second in pairs))
 
     def without(self, other: Corpus) -> Corpus:
-        """Only dialogues that share no exchange with the other corpus.
+        """Return only the dialogues that share no exchange with the other corpus.
 
-        Corpora hold near-copies of dialogues; what "Thanks." answers is everybody's, so only
-        exchanges of some length count.
+        Corpora contain near-copies of dialogues. Short exchanges ("Thanks.") occur everywhere, so
+        only exchanges of more than `SHARED_WORDS` words count.
         """
         known = {key for dialogue in other.dialogues for key in _exchange_keys(dialogue)}
         return Corpus(
@@ -116,7 +116,7 @@ class Corpus:
 
     @cached_property
     def sha256(self) -> str:
-        """Of who says what in which source, whatever the file format."""
+        """Digest of speakers and texts by source, independent of the file format."""
         digest = hashlib.sha256()
         for source in self.sources:
             for dialogue in source:
@@ -129,7 +129,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class AnnotatedCorpus:
-    """Annotations by source file: responses from another would be told by style alone."""
+    """Annotations by source file: responses from another could be told by style alone."""
 
     sources: tuple[tuple[Annotation, ...], ...]
 
@@ -137,7 +137,7 @@ class AnnotatedCorpus:
     def read(
         cls, paths: Sequence[Path], say: Callable[[str], None] = lambda text: None
     ) -> AnnotatedCorpus:
-        """Every good annotation; bad records and spans that are in no turn are said."""
+        """Read every valid annotation; bad records and unmatched spans are reported to `say`."""
         sources = []
         for path in paths:
             found: list[Annotation] = []
@@ -146,7 +146,7 @@ class AnnotatedCorpus:
                     say(f"skipped {record}")
                     continue
                 for span in record.unmatched:
-                    say(f"{path.name}: {record.exchange.dialogue.id}: in no turn: {span!r}")
+                    say(f"{path.name}: {record.exchange.dialogue.id}: no turn contains {span!r}")
                 found.append(record)
             if not found:
                 raise CauserieError(f"{path} has no annotated exchange")
@@ -166,25 +166,25 @@ class AnnotatedCorpus:
 
     @property
     def dialogues(self) -> Corpus:
-        """Of every conversation as much as the longest of its exchanges shows."""
+        """Every conversation, as far as its longest exchange shows it."""
         return Corpus(tuple(tuple(_longest(source)) for source in self.sources))
 
     def split(self, seed: int) -> tuple[AnnotatedCorpus, AnnotatedCorpus]:
-        """What to train on and what to hold out: whole conversations of each file."""
+        """Split into training and held-out annotations, by whole conversations of each file."""
         held: set[tuple[str, ...]] = set()
         for source in self.sources:
             known = sorted({annotation.conversation for annotation in source})
             if len(known) < HELD_OUT_ANNOTATED:
                 raise CauserieError(
-                    f"a file with {len(known)} conversations cannot spare some for validation: "
-                    f"give --valid, or at least {HELD_OUT_ANNOTATED} conversations"
+                    f"a file with {len(known)} conversations is too small to hold some out for "
+                    f"validation: give --valid, or at least {HELD_OUT_ANNOTATED} conversations"
                 )
-            # negatives are of another conversation: one alone has none
+            # negatives come from another conversation, so one alone has none
             held.update(random.Random(seed).sample(known, max(2, len(known) // HELD_OUT_ANNOTATED)))
         return self.without(held), self.without(self.conversations - held)
 
     def part(self, share: float, seed: int) -> AnnotatedCorpus:
-        """About that share of the annotations of each file: whole conversations, at least one."""
+        """Return about that share of each file: whole conversations, at least one."""
         kept: set[tuple[str, ...]] = set()
         for source in self.sources:
             known = sorted({annotation.conversation for annotation in source})
@@ -193,13 +193,13 @@ class AnnotatedCorpus:
         return self.without(self.conversations - kept)
 
     def apart_from(self, other: AnnotatedCorpus) -> AnnotatedCorpus:
-        """The annotations of conversations that are not in the other, nor share an exchange."""
+        """Return the annotations of conversations that share no exchange with the other corpus."""
         free = self.dialogues.without(other.dialogues)
         kept = {opening(dialogue.turns) for dialogue in free.dialogues}
         return self.without(self.conversations - (kept - other.conversations))
 
     def without(self, conversations: Iterable[tuple[str, ...]]) -> AnnotatedCorpus:
-        """The annotations of all other conversations."""
+        """Return the annotations without those of these conversations."""
         left_out = set(conversations)
         return AnnotatedCorpus(
             tuple(
@@ -210,7 +210,7 @@ class AnnotatedCorpus:
 
     @cached_property
     def sha256(self) -> str:
-        """Of who says what and why, whatever the file format."""
+        """Digest of speakers, texts and causes, independent of the file format."""
         digest = hashlib.sha256()
         for source in self.sources:
             for one in source:
@@ -232,14 +232,14 @@ def _longest(source: Sequence[Annotation]) -> list[Dialogue]:
 
 
 def sample(things: Sequence[Thing], count: int | None, seed: int) -> list[Thing]:
-    """So many of them, drawn at random; all where there are no more, or the count is None."""
+    """Draw `count` things at random; all if there are no more or the count is None."""
     if count is None or count >= len(things):
         return list(things)
     return random.Random(seed).sample(things, count)
 
 
 def sample_evenly(groups: Sequence[Sequence[Thing]], count: int, seed: int) -> list[Thing]:
-    """About so many of them: an equal share of each group, as far as it goes."""
+    """Draw about `count` things: an equal number from each group, or all of a smaller one."""
     share = -(-count // max(1, len(groups)))
     return [thing for group in groups for thing in sample(group, share, seed)]
 
@@ -247,9 +247,9 @@ def sample_evenly(groups: Sequence[Sequence[Thing]], count: int, seed: int) -> l
 def _drawn(
     source: Sequence[Dialogue], count: int, seed: int, least: int = LEAST
 ) -> tuple[tuple[Dialogue, ...], tuple[Dialogue, ...]]:
-    """At least so many dialogues, and the others; nobody is in both where users are named.
+    """Split dialogues into at least `count` and the others; no named user is in both.
 
-    A file that names fewer users than `least` is divided by dialogue.
+    A file that names fewer users than `least` is split by dialogue.
     """
     by_user: dict[object, list[Dialogue]] = {}
     for number, dialogue in enumerate(source):
@@ -266,26 +266,26 @@ def _drawn(
 
 
 def _exchange_keys(dialogue: Dialogue) -> set[tuple[str, ...]]:
-    """The words of every turn and the one before it, where there are enough of them."""
+    """Return the words of every pair of consecutive turns that has enough of them."""
     words = [_WORD.findall(turn.text.lower()) for turn in dialogue.turns]
     keys = ((*last, "|", *response) for last, response in pairwise(words))
     return {key for key in keys if len(key) > SHARED_WORDS}
 
 
 class EpochBatches(Generic[Thing]):
-    """Batches of examples that `draw` gives for every epoch; an incomplete one is left out."""
+    """Batches of the examples that `draw` returns for every epoch; incomplete ones are dropped."""
 
     def __init__(self, count: int, size: int, draw: Callable[[int], Sequence[Thing]]) -> None:
-        """`count` is how many examples an epoch has."""
+        """`count` is the number of examples per epoch."""
         self._count, self._size, self._draw = count, size, draw
         self._epoch: tuple[int, Sequence[Thing]] = (-1, ())
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches per epoch."""
         return max(1, self._count // self._size)
 
     def __getitem__(self, index: int) -> Sequence[Thing]:
-        """Batch number `index`, counted on through the epochs."""
+        """Return batch number `index`, counted across epochs."""
         epoch, place = divmod(index, len(self))
         if self._epoch[0] != epoch:
             self._epoch = epoch, self._draw(epoch)
@@ -293,11 +293,11 @@ class EpochBatches(Generic[Thing]):
 
 
 class Batches(Generic[Thing]):
-    """Batches of about `size` things of one source; an epoch has each of them exactly once.
+    """Batches of about `size` things of one source; each thing occurs exactly once an epoch.
 
-    Every epoch has an order of its own. What does not fill a batch is spread over the others of
-    its source. With `most`, an epoch draws only so many of a source that has more. `order` may say
-    in which order the things of a source are dealt out, so that neighbours come into one batch.
+    Every epoch is shuffled anew. A remainder that does not fill a batch is spread over the other
+    batches of its source. `most` limits how many things of a source an epoch draws. `order`
+    returns the order of a source's things, so that neighbours come into the same batch.
     """
 
     def __init__(
@@ -315,11 +315,11 @@ class Batches(Generic[Thing]):
         self._batches: list[list[Thing]] = []
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Return the number of batches per epoch."""
         return sum(map(self._count, self._sources))
 
     def __getitem__(self, index: int) -> list[Thing]:
-        """Batch number `index`, counted on through the epochs."""
+        """Return batch number `index`, counted across epochs."""
         epoch, place = divmod(index, len(self))
         if epoch != self._epoch:
             self._epoch = epoch

@@ -1,4 +1,4 @@
-"""The encoder in training: where it starts, and vectors of texts with or without gradients."""
+"""Encoders in training: their starting weights, and text vectors with or without gradients."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 TEXTS_AT_ONCE = 16
-"""Encoded together: similar lengths, little padding."""
+"""Number of texts encoded together: of similar length, for little padding."""
 
 
 def starting_encoder(
     engines: Engines, run: TrainingRun, metric: str, head: Sequence[str], part: str = "encoder"
 ) -> Encoder:
-    """An encoder to be trained as configured, with the weights of --init where there is one.
+    """Return an encoder prepared for training as configured, with the weights of --init if given.
 
-    Where --init is an artifact of the same metric, the settings of what stands on the encoder
-    (`head`) must agree with it, too, and `part` names the encoder in it.
+    If --init is an artifact of the same metric, the settings of the heads (`head`) must also
+    agree with it, and `part` names the encoder in it.
     """
     config: EncoderConfig = run.config
     if config.fixed and config.tuning != "frozen" and not run.start:
@@ -56,10 +56,10 @@ def starting_encoder(
 def averaged_with_stock(
     engines: Engines, tuning: Tuning, encoder: Encoder, share: float
 ) -> dict[str, Tensor]:
-    """The trained weights of an encoder, averaged with those that it has untuned.
+    """Return the trained weights of an encoder, averaged with its untuned weights.
 
-    Narrow training forgets, and an average often keeps what both know. Untuned, an adapter adds
-    nothing: of its two factors only the second becomes smaller.
+    Training on narrow data forgets, and an average often keeps the knowledge of both. An untuned
+    adapter adds nothing, so only the second of its two factors is scaled down.
     """
     weights = tuning.weights(encoder.model)
     if not share:
@@ -72,7 +72,7 @@ def averaged_with_stock(
 
 
 def load_heads(run: TrainingRun, metric: str, heads: Mapping[str, nn.Module]) -> None:
-    """Put what an earlier training of the same metric left into heads, by the artifact's part."""
+    """Load the heads, by part of the artifact, if --init is an artifact of the same metric."""
     if start := run.own_start(metric):
         try:
             for part, head in heads.items():
@@ -84,23 +84,23 @@ def load_heads(run: TrainingRun, metric: str, heads: Mapping[str, nn.Module]) ->
 def check_start(
     start: Artifact, config: TrainingConfig, encoder: Encoder, settings: Sequence[str]
 ) -> None:
-    """All that gives the weights of an earlier training their meaning must agree."""
+    """Check that settings and backbone agree with those of an earlier training."""
     differs = [key for key in settings if start.options.get(key) != getattr(config, key)]
     if differs:
         theirs = ", ".join(f"{key}={start.options.get(key)}" for key in differs)
-        raise CauserieError(f"--init was trained with {theirs}: leave these as they are")
+        raise CauserieError(f"--init was trained with {theirs}: do not change these settings")
     if start.backbone_sha256 != encoder.sha256:
         raise CauserieError(f"--init was trained on {start.backbone}: give the same --encoder")
 
 
 class Vectors(Protocol):
-    """One vector per input, in order."""
+    """Return one vector per input, in input order."""
 
     def __call__(self, inputs: Sequence[EncoderInput]) -> Tensor: ...
 
 
 class LearnedVectors:
-    """From an encoder that is being trained; equal inputs are encoded once."""
+    """Vectors of an encoder that is being trained; equal inputs are encoded once."""
 
     def __init__(self, encoder: Encoder, pooling: Pooling) -> None:
         self._encoder, self._pooling = encoder, pooling
@@ -120,7 +120,7 @@ class LearnedVectors:
 
 
 class FixedVectors:
-    """From an encoder that stays as it is: every input is encoded once in all."""
+    """Vectors of an encoder that is not trained; every input is encoded only once."""
 
     def __init__(self, encoder: Encoder, pooling: Pooling) -> None:
         self._encoder, self._pooling = encoder, pooling

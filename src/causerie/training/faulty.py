@@ -1,7 +1,7 @@
-"""Faulty replies made from good ones: what `faults` and `slips` learn to tell.
+"""Faulty replies made from good ones, from which `faults` and `slips` learn.
 
-Every maker takes a good reply and returns one with a fault that people would name: off topic,
-an echo, a contradiction... What only looks faulty stays a good reply: a short "yes" to a yes-no
+Every maker turns a good reply into one with a fault that people would name: off topic, an echo,
+a contradiction... Replies that only look faulty count as good: a short "yes" to a yes-no
 question, a greeting that returns a greeting.
 """
 
@@ -44,13 +44,13 @@ MEANINGS: Final = {
     "gibberish": "makes no sense as language",
 }
 COMMON = 20
-"""A short reply that is said so often in a corpus is a dull one."""
+"""A short reply that occurs at least this often in a corpus is dull."""
 DULL_WORDS = 5
-"""What is longer than that is not dull, however often it is said."""
+"""A reply with more words is not dull, however often it occurs."""
 FAR = 6
-"""Turns of one dialogue that are so far apart do not answer each other."""
+"""Turns of a dialogue that are at least this far apart do not answer each other."""
 
-_NOT = re.compile(
+_AUXILIARY = re.compile(
     r"\b(am|is|are|was|were|can|could|will|would|do|does|did|have|has|should)\b(?! not|n't)"
 )
 _VERB = re.compile(
@@ -58,18 +58,18 @@ _VERB = re.compile(
 )
 _NUMBER = re.compile(r"\b\d+\b")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
-_BOTH = re.compile(r"(?<=[.!?])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ENDINGS = ("s", "ed", "ing", "er")
 
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """A reply with what is wrong with it."""
+    """A reply with its faults."""
 
     text: str
     faults: frozenset[str]
     unclear: frozenset[str] = frozenset()
-    """Faults that it may have or not: nothing is learned about them."""
+    """Faults that it may or may not have: nothing is learned about them."""
 
 
 GOOD = frozenset[str]()
@@ -77,13 +77,13 @@ Maker: TypeAlias = "Callable[[Exchange, Replies, random.Random], Faulty | None]"
 
 
 class Replies:
-    """All replies of one source: where other people's words come from, and what is dull there."""
+    """All replies of one source, from which other people's words and dull replies are drawn."""
 
     def __init__(self, dialogues: Sequence[Dialogue]) -> None:
         self.dialogues = dialogues
 
     def other(self, exchange: Exchange, rng: random.Random) -> str:
-        """A reply that somebody gave in another dialogue."""
+        """Draw a reply from another dialogue."""
         while True:
             dialogue = rng.choice(self.dialogues)
             text = rng.choice(dialogue.turns[1:]).text
@@ -92,7 +92,7 @@ class Replies:
 
     @cached_property
     def dull(self) -> tuple[str, ...]:
-        """What is said again and again, in the words of the corpus, and a stock of ours."""
+        """Dull replies: a stock list and the frequent short replies of the corpus."""
         counted = Counter(
             turn.text.strip()
             for dialogue in self.dialogues
@@ -107,18 +107,18 @@ class Replies:
         return frozenset(tuple(words(text)) for text in self.dull)
 
     def is_dull(self, context: str, reply: str) -> bool:
-        """Whether a reply says next to nothing, although more was to be said."""
+        """Whether a reply says next to nothing although more is called for."""
         return tuple(words(reply)) in self._dull_words and not _asks_whether(context)
 
 
 def off_topic(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty:
-    """What somebody said in another conversation."""
+    """Return what somebody said in another conversation."""
     faults = {"off_topic"} | ({"ignores_question"} if "?" in _last(exchange) else GOOD)
     return Faulty(replies.other(exchange, rng), frozenset(faults))
 
 
 def ignores_question(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """To a question, what the same speaker said elsewhere in the conversation."""
+    """Answer a question with what the same speaker says elsewhere in the conversation."""
     turns, here = exchange.dialogue.turns, exchange.turn
     if "?" not in _last(exchange):
         return None
@@ -135,7 +135,7 @@ def ignores_question(exchange: Exchange, replies: Replies, rng: random.Random) -
 
 
 def echo(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """An earlier turn again, whole or nearly so, alone or with the reply."""
+    """Repeat an earlier turn, whole or nearly so, alone or with the reply."""
     turns = [turn.text for turn in exchange.last(5)]
     back = rng.choice((1, 1, 2, 2, 3, 4))
     if back > len(turns):
@@ -151,14 +151,14 @@ def echo(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | N
 
 
 def self_repetition(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty:
-    """A part of the reply again and again."""
+    """Repeat a part of the reply."""
     said = exchange.response.text.split()
     start = rng.randrange(len(said))
     span = said[start : start + rng.randint(1, 8)]
     stop, times = start + len(span), rng.randint(1, 4)
     if len(span) < 3:
-        times += 1  # "very very" is nothing wrong
-    parts = _BOTH.split(exchange.response.text)
+        times += 1  # "very very" is not a fault
+    parts = _SENTENCE_END.split(exchange.response.text)
     if len(parts) > 1 and rng.random() < 0.4:
         text = " ".join([*parts, rng.choice(parts)])
     elif rng.random() < 0.2:
@@ -169,7 +169,7 @@ def self_repetition(exchange: Exchange, replies: Replies, rng: random.Random) ->
 
 
 def contradiction(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """The opposite of what was said, or other names and numbers than before."""
+    """Say the opposite of what was said, or change its names and numbers."""
     own = [
         turn.text
         for turn in exchange.last(8)
@@ -178,7 +178,7 @@ def contradiction(exchange: Exchange, replies: Replies, rng: random.Random) -> F
     reply = exchange.response.text
     unclear = frozenset({"off_topic", "ignores_question", "echo"})
     if own and rng.random() < 0.6:
-        sentences = [part for part in _BOTH.split(rng.choice(own)) if "?" not in part]
+        sentences = [part for part in _SENTENCE_END.split(rng.choice(own)) if "?" not in part]
         denied = _denied(rng.choice(sentences), rng) if sentences else None
         if denied:
             text = rng.choice((denied, denied, f"{denied} {reply}"))
@@ -190,7 +190,7 @@ def contradiction(exchange: Exchange, replies: Replies, rng: random.Random) -> F
 
 
 def dull(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """Next to nothing, although more was to be said."""
+    """Say next to nothing although more is called for."""
     if _asks_whether(_last(exchange)):
         return None
     text = rng.choice(replies.dull)
@@ -199,7 +199,7 @@ def dull(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | N
 
 
 def not_fluent(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """Words in the wrong order or form, missing, or in place of others."""
+    """Reorder, inflect, drop or replace words."""
     said = exchange.response.text.split()
     if len(said) < 4:
         return None
@@ -229,7 +229,7 @@ def not_fluent(exchange: Exchange, replies: Replies, rng: random.Random) -> Faul
 
 
 def wrong_speaker(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty | None:
-    """I and you mistaken, or what the other one says next."""
+    """Confuse I and you, or say what the other speaker says next."""
     turns, here = exchange.dialogue.turns, exchange.turn
     follows = turns[here + 1].text if here + 1 < len(turns) else ""
     if follows and rng.random() < 0.35 and len(words(follows)) > 4:
@@ -243,7 +243,7 @@ def wrong_speaker(exchange: Exchange, replies: Replies, rng: random.Random) -> F
 
 
 def gibberish(exchange: Exchange, replies: Replies, rng: random.Random) -> Faulty:
-    """Words without order, halves of two replies, or no words at all."""
+    """Shuffle words, mix words of several replies, or write random letters."""
     reply, other = exchange.response.text, replies.other(exchange, rng)
     kind = rng.randrange(4)
     if kind == 0:
@@ -283,7 +283,7 @@ MAKERS: dict[str, Maker] = {
 
 
 def made(exchange: Exchange, fault: str, replies: Replies, rng: random.Random) -> Faulty | None:
-    """A reply with that fault; None where it cannot be made of this one, or nothing changed."""
+    """Make a reply with that fault; None if this reply does not allow it or did not change."""
     faulty = MAKERS[fault](exchange, replies, rng)
     if faulty is None or not faulty.text.strip():
         return None
@@ -291,7 +291,7 @@ def made(exchange: Exchange, fault: str, replies: Replies, rng: random.Random) -
 
 
 def good(exchange: Exchange, replies: Replies) -> Faulty:
-    """The reply that somebody really gave; even that can be dull."""
+    """Return the true reply; even that may be dull."""
     text = exchange.response.text
     is_dull = replies.is_dull(_last(exchange), text)
     return Faulty(text, frozenset({"dull"}) if is_dull else GOOD)
@@ -302,17 +302,17 @@ def _last(exchange: Exchange) -> str:
 
 
 def _asks_whether(text: str) -> bool:
-    """Whether a yes, a no or the like is an answer."""
+    """Whether the text asks a question that a yes or no answers."""
     asking = {"what", "why", "how", "where", "when", "who", "which", "whose"}
     return "?" in text and asking.isdisjoint(words(text))
 
 
 def _denied(text: str, rng: random.Random) -> str | None:
-    """The sentence with its opposite meaning, if it can be turned."""
+    """Return the sentence with the opposite meaning; None if it cannot be negated."""
     changed = ATTACKS["contradict"](text, "", "", rng)
     if changed != text and rng.random() < 0.5:
         return changed
-    if found := _NOT.search(text):
+    if found := _AUXILIARY.search(text):
         return f"{text[: found.end()]} not{text[found.end() :]}"
     if found := _VERB.search(text):
         return f"{text[: found.start()]}{found[1]} don't {found[2]}{text[found.end() :]}"
@@ -320,7 +320,7 @@ def _denied(text: str, rng: random.Random) -> str | None:
 
 
 def _swapped(text: str, other: str, rng: random.Random) -> str | None:
-    """The text with another number or name than it had."""
+    """Return the text with one number or name replaced; None if it has none."""
     if numbers := list(_NUMBER.finditer(text)):
         found = rng.choice(numbers)
         value = int(found[0]) if len(found[0]) < 9 else 0
@@ -333,7 +333,7 @@ def _swapped(text: str, other: str, rng: random.Random) -> str | None:
 
 
 def _inflected(word: str, rng: random.Random) -> str:
-    """The word in a form that hardly fits."""
+    """Return the word in a form that is probably wrong."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word[: -len(ending)]

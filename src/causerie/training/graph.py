@@ -1,4 +1,4 @@
-"""Building a commonsense graph out of whatever sources the user has."""
+"""Building a commonsense graph from the sources that the user has."""
 
 from __future__ import annotations
 
@@ -30,50 +30,50 @@ if TYPE_CHECKING:
 
 WORDNET = "wordnet-3.1"
 DIMENSION = 64
-"""Of the vectors that are made of words."""
+"""Default dimension of word vectors."""
 _CHUNK = 2048
 
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """What a graph is to be built from."""
+    """The sources and settings from which a graph is built."""
 
     out: Path
     conceptnet: Path | None = None
-    """The assertions dump."""
+    """ConceptNet's dump of assertions."""
     triples: tuple[Path, ...] = ()
     wordnet: bool = False
     corpus: tuple[Path, ...] = ()
-    """Dialogues."""
+    """Files of dialogues."""
     numberbatch: Path | None = None
-    """Vectors; where they are not given, some are made."""
+    """File of word vectors; without it, vectors are computed."""
     vectors: str = "encoder"
-    """Made by the encoder, or of the usage in the corpus: which words stand together."""
+    """How vectors are computed: by the `encoder`, or from the `usage` of words in the corpus."""
     dimension: int = DIMENSION
-    """Of the vectors that are made; 0: there are none."""
+    """Dimension of the computed vectors; 0 for none."""
     language: str = "en"
-    """Of ConceptNet's words."""
+    """Language of ConceptNet's words."""
     relations: tuple[str, ...] = ()
-    """Of ConceptNet and the triples; all if none is named."""
+    """Relations read from ConceptNet and the triples; empty for all."""
     spoken: int = 0
-    """Only words that at least so many utterances of the corpus have."""
+    """Minimum number of utterances of the corpus in which a word must occur."""
     licence: str = NOT_STATED
-    """Of triples and corpus, for the card."""
+    """Licence of triples and corpus, for the card."""
     recipe: str = ""
-    """The command, for the card."""
+    """The command that builds the graph, for the card."""
 
     def check(self) -> None:
-        """What cannot be is said before the work begins."""
+        """Refuse an impossible plan before the work begins."""
         if not (self.conceptnet or self.triples or self.wordnet or self.corpus):
             raise CauserieError(
-                "there is nothing to build from: give --conceptnet, --triples, --wordnet, --corpus"
+                "there is no source: give --conceptnet, --triples, --wordnet or --corpus"
             )
         if self.spoken and not self.corpus:
             raise CauserieError("--spoken counts utterances of a corpus: give --corpus")
         if self.vectors not in ("encoder", "usage"):
-            raise CauserieError(f"--vectors is encoder or usage, not {self.vectors}")
+            raise CauserieError(f"--vectors must be encoder or usage, not {self.vectors}")
         if self.vectors == "usage" and not self.corpus:
-            raise CauserieError("--vectors usage looks at a corpus: give --corpus")
+            raise CauserieError("--vectors usage needs a corpus: give --corpus")
         given = (self.conceptnet, self.numberbatch, *self.triples, *self.corpus)
         for path in filter(None, given):
             if not path.is_file():
@@ -86,9 +86,9 @@ def build_graph(
     engines: Engines,
     watch: Watch = ignore,
 ) -> About:
-    """Build a graph and write it to `plan.out`; bad dialogues are noted."""
+    """Build a graph and write it to `plan.out`; bad dialogues are reported to `watch`."""
     plan.check()
-    # What has to be fetched first: it may not be had, and reading a corpus takes minutes.
+    # Downloads come first: they may fail, and reading a corpus takes minutes.
     if plan.wordnet:
         engines.store.pull(WORDNET)
     if plan.dimension and not plan.numberbatch and plan.vectors == "encoder":
@@ -131,7 +131,7 @@ def _sources(
 def _vectors(
     plan: GraphPlan, engines: Engines, watch: Watch, builder: Builder
 ) -> tuple[Iterator[WordVector], str]:
-    """The vectors, and what made them."""
+    """Return the vectors and a description of how they were made."""
     if plan.numberbatch:
         origin = f"ConceptNet Numberbatch ({plan.numberbatch.name}), {conceptnet.LICENCE}"
         return read_numberbatch(plan.numberbatch, builder, plan.language, watch), origin
@@ -156,7 +156,7 @@ def word_vectors(
     dimension: int = DIMENSION,
     watch: Watch = ignore,
 ) -> Iterator[WordVector]:
-    """Each word with the encoder's vector of it, reduced to `dimension` principal components."""
+    """Yield each word with its encoder vector, reduced to `dimension` principal components."""
     vectors = np.empty((len(words), encoder.dimension), dtype=np.float32)
     for start in range(0, len(words), _CHUNK):
         chunk = words[start : start + _CHUNK]

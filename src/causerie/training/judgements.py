@@ -1,4 +1,4 @@
-"""Judged replies as something to learn from: exchanges, what people said, which corpus."""
+"""Judged replies as training data: exchanges, their ratings, and the corpus they belong to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Terms: TypeAlias = Literal["strict", "default", "research"]
-"""Who may learn from judgements: `strict` if a licence allows commercial use explicitly,
-`default` if nobody forbids it, else `research`."""
+"""Which variant may learn from judgements: `strict` if the licence explicitly allows commercial
+use, `default` if it does not forbid it, else `research`."""
 TERMS: tuple[Terms, ...] = ("strict", "default", "research")
 
 
@@ -25,24 +25,24 @@ class JudgedReplies:
 
     name: str
     corpus: str
-    """Sets that share contexts, or systems, have one corpus: nobody is tested on a sibling."""
+    """Group of sets that share contexts or systems, so that none is tested on a sibling."""
     licence: str
     terms: Terms
     exchanges: tuple[Exchange, ...]
     ratings: Mapping[str, NDArray[np.float64]]
-    """Mean ratings by dimension, not a number where nobody gave one."""
+    """Mean ratings by dimension; NaN if nobody rated a reply."""
     scales: Mapping[str, tuple[float, float]]
-    """The ends of each dimension's scale."""
+    """The lowest and highest rating of each dimension's scale."""
     main: str
-    """The dimension that says how good a reply is."""
+    """The dimension that rates the overall quality of a reply."""
     clusters: tuple[str, ...]
-    """Replies of one cluster are not independent."""
+    """Cluster of each reply; replies of one cluster are not independent."""
     humans: tuple[bool, ...] = ()
-    """Which replies people wrote."""
+    """Whether each reply was written by a person."""
 
     def __len__(self) -> int:
         return len(self.exchanges)
 
     def allowed(self, terms: Terms) -> bool:
-        """Whether a variant under those terms may learn from it."""
+        """Whether a variant under these terms may learn from this set."""
         return TERMS.index(self.terms) <= TERMS.index(terms)

@@ -1,7 +1,7 @@
-"""Tuning a language model on conversations, so that it knows how people react to each other.
+"""Tuning a language model on conversations, so that it predicts how people react to each other.
 
-How well it knows those that it has not seen is measured twice: nats per character of what is
-said, and how often it finds what a user really said to the system among what other users said.
+Two measures on held-out dialogues tell how well it does: nats per character, and how often it
+ranks a user's true reaction to the system above the reactions of other users.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ if TYPE_CHECKING:
     from causerie.models import Backbone
 
 HISTORY = 6
-"""Turns that the model sees before a reaction."""
+"""Number of turns that the model sees before a reaction."""
 AT_ONCE = 16
-"""Dialogues that are scored together."""
+"""Number of dialogues scored together."""
 VALIDATED, VALIDATED_TURNS = 60, 12
-"""Held-out dialogues at every validation during training, and how many turns of each."""
+"""Number of held-out dialogues at every validation during training, and of turns of each."""
 MEASURED, RANKED = 120, 240
-"""Other dialogues, and reactions, at the end."""
+"""Number of dialogues and of reactions in the final measurement."""
 NATS = "nats/char"
 
 
 @dataclass(frozen=True)
 class LanguageConfig(TrainingConfig):
-    """How a language model is tuned; the defaults are those of the shipped one, but for epochs."""
+    """How a language model is tuned; the defaults, but for epochs, are those of the shipped one."""
 
     turn_format: Literal["chat", "eos", "plain"] | None = option(
-        None, "how turns become text: chat, eos or plain [as the network's own tokenizer has it]"
+        None, "how turns become text: chat, eos or plain [as the tokenizer suggests]"
     )
     rank: int = option(16, "rank of the low-rank adapter", least=1)
-    layers: int | None = option(None, "adapt only the last so many layers [all]", least=1)
+    layers: int | None = option(None, "number of last layers that are adapted [all]", least=1)
     longest: int = option(
-        192, "tokens of a dialogue that a step sees, at most those the network can", least=64
+        192, "tokens per dialogue and step, at most the network's window", least=64
     )
-    batch: int = option(8, "dialogues per step, all of one file", least=1)
+    batch: int = option(8, "dialogues per step, all from one file", least=1)
     per_file: int | None = option(
-        None, "dialogues of a file that an epoch draws at most, so that none rules [all]", least=1
+        None, "maximum number of dialogues per file and epoch, for balance [all]", least=1
     )
     epochs: float = option(1.0, "passes over the training data")
-    learning_rate: float = option(5e-4, "highest learning rate, after the warm-up")
-    warmup_steps: int = option(50, "steps of warm-up, at most a tenth of all", least=0)
+    learning_rate: float = option(5e-4, "peak learning rate, reached after the warm-up")
+    warmup_steps: int = option(50, "warm-up steps; limited to a tenth of all steps", least=0)
     validate_every: int = option(100, "steps between two validations", least=1)
     patience: int | None = option(
-        None, "stop after so many validations without a better score [never]", least=1
+        None, "validations without improvement after which training stops [never]", least=1
     )
 
     @property
@@ -80,7 +80,7 @@ class LanguageConfig(TrainingConfig):
 
 
 class LanguageModelling(Task):
-    """Every token of every utterance from those before it."""
+    """Predicts every token of every utterance from those before it."""
 
     def __init__(
         self, backbone: Backbone, config: LanguageConfig, train: Corpus, valid: Corpus
@@ -98,15 +98,15 @@ class LanguageModelling(Task):
         self._keeps_logits = "logits_to_keep" in known
 
     def engine(self) -> Likelihood:
-        """The network as it is now: what an engine remembers is from the weights it saw."""
+        """Return a new engine: the cache of an older one belongs to older weights."""
         return Likelihood(self.backbone, self.config.turn_format)
 
     def batch(self, index: int) -> tuple[list[Dialogue], random.Random]:
         return self.batches[index], random.Random(f"{self.config.seed}/{index}")
 
     def loss(self, batch: tuple[list[Dialogue], random.Random]) -> Tensor:
-        """One dialogue per pass: nothing is padded, and larger passes are slower on a CPU."""
-        self.module.eval()  # an adapter sees each text about once: no dropout
+        """Run one dialogue per pass: this needs no padding and is fastest on a CPU."""
+        self.module.eval()  # no dropout: an adapter sees each text about once
         nats, count = torch.zeros((), device=self.backbone.model.device), 0
         for tokens, scored in self.rows(*batch):
             if not scored:
@@ -124,11 +124,11 @@ class LanguageModelling(Task):
     def rows(
         self, dialogues: Sequence[Dialogue], rng: random.Random
     ) -> Iterator[tuple[list[int], list[int]]]:
-        """What a step sees of each dialogue of its batch."""
+        """Yield the tokens that a step sees of each dialogue of its batch."""
         return (row(self.format, dialogue, self.longest, rng) for dialogue in dialogues)
 
     def tokens_after(self, steps: Iterable[int]) -> dict[int, int]:
-        """How many tokens went through the network by the end of these steps."""
+        """Return the number of tokens processed by the end of each of these steps."""
         asked = set(steps)
         found, tokens = {0: 0} if 0 in asked else {}, 0
         for step in range(1, max(asked, default=0) + 1):
@@ -146,16 +146,16 @@ class LanguageModelling(Task):
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A validation: after how much training, and how good the network was."""
+    """One validation: the amount of training so far and the result."""
 
     step: int
     tokens: int
     nats: Estimate
-    """For each character."""
+    """Nats per character."""
 
 
 def learning_curve(task: LanguageModelling, folder: Path) -> list[CurvePoint]:
-    """Every validation that the training logged; also drawn, as `learning-curve.svg`."""
+    """Return all logged validations, and draw them as `learning-curve.svg`."""
     checks = [entry for entry in read_log(folder) if NATS in entry]
     tokens = task.tokens_after(entry["step"] for entry in checks)
     n = len(task.dialogues)
@@ -170,7 +170,7 @@ def learning_curve(task: LanguageModelling, folder: Path) -> list[CurvePoint]:
 
 
 def told(curve: Sequence[CurvePoint]) -> dict[str, str]:
-    """The curve as lines of a card."""
+    """Return the curve as rows of a card's table."""
     n = curve[0].nats.n if curve else 0
     start = f"nats per character of the beginnings of {n} dialogues of the validation"
     return {f"{start}, after {point.tokens:,} tokens": point.nats.text(3) for point in curve}
@@ -179,9 +179,9 @@ def told(curve: Sequence[CurvePoint]) -> dict[str, str]:
 def row(
     turn_format: TurnFormat, dialogue: Dialogue, longest: int, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Tokens of (a part of) a dialogue, and which of them are to be predicted.
+    """Return the tokens of (a part of) a dialogue, and the positions to be predicted.
 
-    Who is the system is drawn where it is not known; so is where a long dialogue begins.
+    The system's side is drawn at random if unknown, and so is the start in a long dialogue.
     """
     turns = dialogue.turns
     exchange = Exchange(dialogue, rng.randrange(max(0, len(turns) - 2), len(turns)))
@@ -197,7 +197,7 @@ def row(
     ]
     long = sum(len(segment.tokens) for segment in segments) > longest
     start = 0
-    if long:  # somewhere with enough after it
+    if long:  # start anywhere with enough tokens after it
         after = accumulate(len(segment.tokens) for segment in reversed(segments))
         start = rng.randrange(sum(tokens >= longest for tokens in after))
     tokens = list(turn_format.prefix)
@@ -211,7 +211,7 @@ def row(
 
 
 def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> ClusteredRatio:
-    """Of every turn given those before it; the last speaker is the system where none is known."""
+    """Measure every turn given those before it; without roles, the last speaker is the system."""
     nats, characters = [], []
     for start in range(0, len(dialogues), AT_ONCE):
         tree = DialogueTree(engine.format)
@@ -227,9 +227,9 @@ def nats_per_character(engine: Likelihood, dialogues: Sequence[Dialogue]) -> Clu
 
 
 def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
-    """What users said to the system, each followed by what others said; none without roles.
+    """Return ranking items of users' reactions to the system; none without roles.
 
-    Others of the same source: those of another would be told by style alone.
+    The false ones come from the same source: those of another could be told by style alone.
     """
     items = []
     for source in corpus.sources:
@@ -244,7 +244,7 @@ def reactions(corpus: Corpus, seed: int) -> list[list[Exchange]]:
 
 
 def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> ClusteredRatio:
-    """How many true reactions have the highest likelihood per token of their item."""
+    """Return the share of items in which the true reaction has the highest likelihood per token."""
     means = []
     for item in items:
         tree = DialogueTree(engine.format)
@@ -258,7 +258,7 @@ def reactions_found(engine: Likelihood, items: Sequence[Sequence[Exchange]]) -> 
 def measure(
     engines: Mapping[str, Callable[[], Likelihood]], valid: Corpus, seed: int
 ) -> dict[str, str]:
-    """Each engine on the same held-out data, and how much the first is better than the others."""
+    """Measure engines on the same held-out data, and the first one's lead over the others."""
     dialogues = sample_evenly(valid.sources, MEASURED, seed)
     items = sample(reactions(valid, seed), RANKED, seed)
     found: dict[str, dict[str, ClusteredRatio]] = {"nats per character": {}}

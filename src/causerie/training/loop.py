@@ -1,8 +1,8 @@
 """One plain training loop for every trained metric.
 
-A task says what a batch is, what it costs and how good the network is; the loop does the
-rest. Batches and random numbers depend on the step alone, so a run that was killed and
-resumed takes the same steps as one that was not.
+A task defines the batches, the loss and the validation scores; the loop does the rest. Batches
+and random numbers depend on the step alone, so a run that was killed and resumed takes the same
+steps as one that was not.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from causerie.training.config import LoopConfig
 
 
 class Task(ABC):
-    """What is trained: the network, its batches, its loss, its validation scores."""
+    """A network to train, with its batches, loss and validation scores."""
 
     module: nn.Module
 
     def rate(self, name: str) -> float:
-        """Learning rate of a parameter, as a multiple of the configured one."""
+        """Return the learning rate of a parameter as a multiple of the configured one."""
         return 1.0
 
     @abstractmethod
     def batch(self, index: int) -> Any:
-        """Batch number `index`, the same whenever it is asked for."""
+        """Return batch number `index`, the same one on every call."""
 
     @abstractmethod
     def loss(self, batch: Any) -> Tensor:
-        """What to minimise."""
+        """Return the loss to minimise."""
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
-        """Scores on held-out data, higher is better; the first of them decides, then the next."""
+        """Return scores on held-out data, higher is better; later scores only break ties."""
 
 
 @dataclass
 class LoopState:
-    """How far a training run is; all that it has to remember besides weights."""
+    """Progress of a training run: all of its state besides weights and optimiser."""
 
     steps: int
-    """In all, if validation does not stop it before."""
+    """Total number of steps, unless training stops early."""
     step: int = 0
     loss: float = 0.0
-    """Smoothed over about fifty steps."""
+    """Training loss, smoothed over about fifty steps."""
     scores: dict[str, float] = field(default_factory=dict)
-    """Of the last validation."""
+    """Scores of the last validation."""
     scores_step: int = 0
     best: dict[str, float] = field(default_factory=dict)
-    """Of the best one."""
+    """Scores of the best validation."""
     best_step: int = 0
     validations_since_best: int = 0
 
     def progress(self) -> Progress:
-        """Tell how far it is; what was just validated is worth keeping."""
+        """Return the progress to display; fresh validation scores are kept as a note."""
         scores = " ".join(f"{name} {value:.4f}" for name, value in self.scores.items())
         detail = f"loss {self.loss:.4f} {scores}"
         note = f"step {self.step:,} of {self.steps:,}: {detail}"
@@ -72,7 +72,7 @@ class LoopState:
         return Progress("training", self.step, self.steps, "steps", detail, just)
 
     def validated(self, scores: dict[str, float]) -> bool:
-        """Take in new scores; True if they are the best so far, by the first that differs."""
+        """Record new scores; return whether they are the best so far (compared in order)."""
         self.scores, self.scores_step = scores, self.step
         if self.best and tuple(scores.values()) <= tuple(self.best.values()):
             self.validations_since_best += 1
@@ -93,12 +93,12 @@ def fit(
     checkpoint_minutes: float = 3.0,
     watch: Watch = ignore,
 ) -> LoopState:
-    """Train until the steps are done or validation stops improving; leave the best weights.
+    """Train until the steps are done or validation stops improving; keep the best weights.
 
-    `folder` gets checkpoints, `metrics.jsonl` and `curve.svg`; with `resume`, a run that was
-    interrupted goes on from there, to the same result, with `finish` it ends there, and with
-    `restart` what is there is written over. `identity` is whatever else decides the result (data,
-    hyper-parameters): a checkpoint of another one is refused.
+    Checkpoints, `metrics.jsonl` and `curve.svg` are written to `folder`. `resume` continues an
+    interrupted run to the same result, `finish` ends it with its best weights, and `restart`
+    overwrites it. `identity` holds whatever else determines the result (data, hyper-parameters);
+    a checkpoint with another identity is refused.
     """
     trainable = {n: p for n, p in task.module.named_parameters() if p.requires_grad}
     device = next(iter(trainable.values())).device
@@ -112,13 +112,11 @@ def fit(
         checkpoint.remove()
     if checkpoint.exists() and not resume:
         raise CauserieError(
-            f"{folder} holds an earlier training: add --resume to go on with it, or --force to "
-            "begin anew"
+            f"{folder} holds an earlier training: add --resume to continue it, or --force to "
+            "start again"
         )
     if finish and not checkpoint.exists():
-        raise CauserieError(
-            f"{folder} holds no training that could be finished: leave out --finish"
-        )
+        raise CauserieError(f"{folder} holds no training that could be finished: omit --finish")
     state = LoopState(**checkpoint.load()) if checkpoint.exists() else LoopState(config.steps)
     log = Log(folder, state.step)
     saved = time.monotonic()
@@ -151,8 +149,8 @@ def fit(
             loss += cost.item()
         if not math.isfinite(loss):
             raise CauserieError(
-                f"the loss is {loss} at step {state.step + 1}: lower learning_rate, then train "
-                f"anew (remove {folder})"
+                f"the loss is {loss} at step {state.step + 1}: lower learning_rate, delete "
+                f"{folder} and train again"
             )
         nn.utils.clip_grad_norm_(trainable.values(), config.clip)
         for group in optimizer.param_groups:
@@ -178,7 +176,7 @@ def fit(
 
 
 def _warmup_then_decay(step: int, config: LoopConfig) -> float:
-    """Factor of the learning rate: up to 1 over the warm-up, then down to 0, both linear."""
+    """Return the factor of the learning rate: linear warm-up to 1, then linear decay to 0."""
     warmup = min(config.warmup_steps, config.steps // 10)
     if step < warmup:
         return (step + 1) / (warmup + 1)

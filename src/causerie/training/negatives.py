@@ -1,7 +1,7 @@
-"""False responses: the true one corrupted, near it in words or meaning, or drawn at random.
+"""Negatives: corrupted true responses, and lexical, embedding-based and random ones.
 
-Attacks corrupt a response: most keep much of it, so that its topic alone does not give it away.
-What is drawn is said in another dialogue of the same source, and says something else.
+Attacks corrupt the true response; most keep much of it, so that the topic alone does not give
+them away. The others come from another dialogue of the same source and differ in their words.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from causerie.models import Pooling
 
 POOL = 20_000
-"""Utterances, drawn at random, among which meanings are compared:"""
+"""Number of random utterances from which embedding negatives are drawn."""
 COMPARED = 1000
-"""so many, drawn anew for every response,"""
+"""Number of utterances, drawn anew for every response, that are compared with it."""
 NEAREST = 5
-"""of which the nearest can be drawn."""
+"""Number of nearest utterances from which one is drawn."""
 TRIES = 64
 AROUND = 1000
-"""Hits of a search around the middle one, among which one of a given length is found."""
+"""Number of hits around the median among which the nearest in length is chosen."""
 CANDIDATES = 16
-"""One true response and this many but one false ones are ranked."""
+"""Number of candidates in a ranking item: one true response and 15 false ones."""
 
 Attack: TypeAlias = Callable[[str, str, str, random.Random], str]
-"""Response, last utterance before it, an unrelated response, random numbers: the bad one."""
+"""Corrupts a response, given the utterance before it, an unrelated response and an RNG."""
 
 PERSONS = {
     "i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself",
@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def repeat(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Say a part of it again and again."""
+    """Repeat a part of the response."""
     words = response.split()
     start = rng.randrange(len(words))
     span = words[start : start + rng.randint(1, 4)]
@@ -73,18 +73,18 @@ def repeat(response: str, last: str, other: str, rng: random.Random) -> str:
 
 
 def echo(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Say what the other speaker just said, with or without the answer."""
+    """Repeat what the other speaker just said, with or without the response."""
     return rng.choice((last, f"{last} {response}", f"{response} {last}"))
 
 
 def mix(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Go on as in another conversation."""
+    """Continue the response with the end of an unrelated one."""
     ours, theirs = response.split(), other.split()
     return " ".join(ours[: max(1, len(ours) // 2)] + theirs[len(theirs) // 2 :])
 
 
 def swap(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Replace longer words by those of another response, which changes what is said."""
+    """Replace longer words by those of an unrelated response."""
     theirs = [word for word in other.split() if len(word) > 3] or other.split()
     return " ".join(
         rng.choice(theirs) if len(word) > 3 and rng.random() < 0.5 else word
@@ -93,13 +93,13 @@ def swap(response: str, last: str, other: str, rng: random.Random) -> str:
 
 
 def shuffle(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Lose the order of the words."""
+    """Shuffle the words."""
     words = response.split()
     return " ".join(rng.sample(words, len(words)))
 
 
 def persons(response: str, last: str, other: str, rng: random.Random) -> str:
-    """Mistake who is who."""
+    """Confuse grammatical persons."""
     return _replace(response, PERSONS)
 
 
@@ -120,13 +120,13 @@ ATTACKS: dict[str, Attack] = {
 
 
 def corrupt(response: str, last: str, other: str, rng: random.Random) -> str:
-    """The response after an attack picked at random; the unrelated one if nothing changed."""
+    """Apply a random attack; return the unrelated response if it changes nothing."""
     changed = rng.choice(list(ATTACKS.values()))(response, last, other, rng)
     return changed if changed.strip() and changed != response else other
 
 
 def corruptions(exchange: Exchange, other: str, rng: random.Random) -> dict[str, str]:
-    """Return a false response by each attack that changes something, and the last turn itself."""
+    """Return the result of each attack that changes the response, and the last turn itself."""
     response, last = exchange.response.text, exchange.last(1)[0].text
     made = {name: attack(response, last, other, rng) for name, attack in ATTACKS.items()}
     texts = {"the last turn": last, **made}
@@ -147,13 +147,13 @@ Words: TypeAlias = tuple[str, ...] | str
 
 @dataclass(frozen=True, eq=False)
 class Utterances:
-    """All that is said in the dialogues of one source."""
+    """All utterances in the dialogues of one source."""
 
     texts: tuple[str, ...]
     words: tuple[Words, ...]
-    """Two utterances with the same words say the same; a text without any is its own."""
+    """Words of each utterance, for comparing; the text itself if it has no words."""
     owners: tuple[int, ...]
-    """By identity, the dialogue of each."""
+    """`id()` of the dialogue of each utterance."""
 
     @classmethod
     def of(cls, dialogues: Sequence[Dialogue]) -> Utterances:
@@ -162,7 +162,7 @@ class Utterances:
         return cls(texts, tuple(map(_words, texts)), owners)
 
     def is_false(self, place: int, exchange: Exchange) -> bool:
-        """Whether an utterance would be a false response there."""
+        """Whether an utterance is a false response to an exchange."""
         if self.owners[place] == id(exchange.dialogue) or not self.texts[place].strip():
             return False
         return self.words[place] != _words(exchange.response.text)
@@ -171,7 +171,7 @@ class Utterances:
 def random_negatives(
     said: Utterances, exchanges: Sequence[Exchange], seed: int
 ) -> list[str | None]:
-    """Any utterance."""
+    """Draw any false utterance for each exchange."""
     rng = random.Random(seed)
     found = []
     for exchange in exchanges:
@@ -184,9 +184,9 @@ def random_negatives(
 def lexical_negatives(
     said: Utterances, exchanges: Sequence[Exchange], *, length_matched: bool = False
 ) -> list[str | None]:
-    """The middle one of all that a full-text search (BM25) for the response finds.
+    """Return the median hit of a full-text search (BM25) for each response.
 
-    Length-matched, it is that of the hits around the middle which is nearest in length.
+    If length-matched, return the nearest in length among the hits around the median.
     """
     import bm25s
 
@@ -198,7 +198,7 @@ def lexical_negatives(
     found: list[str | None] = []
     for exchange in exchanges:
         own = _words(exchange.response.text)
-        if isinstance(own, str):  # there is nothing to search for
+        if isinstance(own, str):  # no words to search for
             found.append(None)
             continue
         scores = index.get_scores(list(own))
@@ -211,7 +211,7 @@ def lexical_negatives(
 
 
 def around_middle(scores: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Where so many of the scores around the median are, in no order."""
+    """Return the indices of `count` scores around the median, unordered."""
     first = max(0, (len(scores) - count + 1) // 2)
     last = min(len(scores), first + count) - 1
     if last < first:
@@ -227,9 +227,9 @@ def embedding_negatives(
     *,
     length_matched: bool = False,
 ) -> list[str | None]:
-    """One of the five nearest, by the encoder, of a thousand random utterances.
+    """Draw one of the five utterances nearest to each response among a thousand random ones.
 
-    Length-matched, it is the nearest of the five in length.
+    If length-matched, return the nearest in length of the five.
     """
     rng = np.random.default_rng(seed)
     pool = rng.permutation(len(said.texts))[:POOL]
@@ -255,10 +255,10 @@ def embedding_negatives(
 def neighbourhoods(
     vectors: NDArray[np.float32], size: int, rng: np.random.Generator
 ) -> list[NDArray[np.intp]]:
-    """Return groups of at most `size` places whose vectors are near each other.
+    """Return groups of at most `size` indices whose vectors are near each other.
 
-    A group is halved by which of two of its own vectors, drawn at random, is nearer, until it is
-    small enough: other draws give other groups, and each costs no more than a sorting.
+    A group is halved until it is small enough, by which of two random members is nearer. Other
+    draws give other groups, and each halving costs only a sort.
     """
     groups, waiting = [], [np.arange(len(vectors))]
     while waiting:
@@ -275,7 +275,7 @@ def neighbourhoods(
 def unit_vectors(
     encoder: Encoder, texts: Sequence[str], pooling: Pooling | None = None
 ) -> NDArray[np.float32]:
-    """Return the direction of each text."""
+    """Return the unit-length vector of each text."""
     vectors = encoder.encode([((text,),) for text in texts], pooling)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
@@ -287,15 +287,15 @@ def _words(text: str) -> Words:
 
 
 def _tokens(one: Words) -> list[str]:
-    """For the index, which knows a text without words as an empty one."""
+    """Return tokens for the index, in which a text without words is an empty token."""
     return [""] if isinstance(one, str) else list(one)
 
 
 def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchange]]:
-    """Each exchange, and after it 15 with responses of other dialogues in its place.
+    """Return each exchange followed by 15 copies with responses from other dialogues.
 
-    No text comes twice, whatever its case, and none is empty. Where there are too few dialogues to
-    draw from, there are fewer candidates; exchanges that would have none are left out.
+    No response occurs twice, ignoring case, and none is empty. With too few dialogues to draw
+    from, items have fewer candidates; exchanges without any are left out.
     """
     rng = random.Random(seed)
     items = []
@@ -316,7 +316,7 @@ def ranking_items(exchanges: Sequence[Exchange], seed: int) -> list[list[Exchang
 
 
 def clusters_of(exchanges: Iterable[Exchange]) -> list[int]:
-    """The dialogue of each, as a number: what is true of one is not told twice by the other."""
+    """Return the dialogue of each exchange as a number, for clustered statistics."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(id(e.dialogue), len(numbers)) for e in exchanges]
 
@@ -326,7 +326,7 @@ def _plain(text: str) -> str:
 
 
 def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exchange]]:
-    """Items of exchanges drawn from a corpus (None: of all), candidates of the same source."""
+    """Return ranking items of `count` exchanges (None for all), with negatives of their source."""
     total = sum(len(d.turns) - 1 for d in corpus.dialogues)
     share = 1.0 if count is None else min(1.0, count / total)
     items = []
@@ -336,5 +336,5 @@ def corpus_items(corpus: Corpus, count: int | None, seed: int) -> list[list[Exch
         items += ranking_items(drawn, seed)
     random.Random(seed).shuffle(items)
     if not items:
-        raise CauserieError("a single dialogue has no others to draw responses from: give more")
+        raise CauserieError("one dialogue alone has no negatives: give more dialogues")
     return items

@@ -1,8 +1,7 @@
-"""The training contract: what can be trained says from what and how, and becomes an artifact.
+"""The contract of everything that `causerie train` can train, and the run that it is given.
 
-Whatever is trainable, a metric or the language model, has a configuration whose fields are
-options, and turns a `TrainingRun` into an artifact (which can be saved and loaded, and has a
-card) and the results that were measured on held-out data. `causerie train` knows no more.
+A trainable (a metric or the language model) has a configuration whose fields are its options,
+and turns a `TrainingRun` into an artifact with a card and the results measured on held-out data.
 """
 
 from __future__ import annotations
@@ -34,32 +33,32 @@ if TYPE_CHECKING:
     from causerie.training.loop import LoopState, Task
 
 Trained: TypeAlias = tuple[Artifact, Mapping[str, Any]]
-"""The artifact, and what was measured on held-out data."""
+"""The artifact, and the results on held-out data."""
 Source: TypeAlias = Literal["dialogues", "annotations", "templates", "judgements"]
 
 
 class Trainable(ABC):
-    """What `causerie train NAME` can make; a class, not an object, is what is trained."""
+    """Something that `causerie train NAME` can train; the class itself, never an instance."""
 
     name: ClassVar[str]
     config: ClassVar[type[TrainingConfig]]
-    """Its options are what `--set` can change."""
+    """Configuration, whose fields `--set` can change."""
     learns_from: ClassVar[Source] = "dialogues"
-    """What it cannot be trained without: templates come with it, and data is an addition."""
+    """The data it needs; templates ship with causerie, and `data` is optional then."""
     backbone: ClassVar[Kind] = "encoder"
-    """What kind of network it stands on."""
+    """The kind of network it is built on."""
 
     @classmethod
     @abstractmethod
     def train(cls, engines: Engines, run: TrainingRun) -> Trained:
-        """Train; killed and resumed, it ends with the same artifact."""
+        """Train; a run that is killed and resumed gives the same artifact."""
 
     @classmethod
     def inherited(cls, start: Artifact) -> Mapping[str, Any]:
-        """The settings that a training which starts from an artifact has from it.
+        """Return the settings that a training inherits from the artifact it starts from.
 
-        Of its own artifacts all; of others what says how their encoder is tuned, where it is
-        trained on an encoder, too.
+        These are all settings of an artifact of its own; of another's, those of the encoder, if
+        this is trained on an encoder, too.
         """
         if start.metric == cls.name:
             return start.options
@@ -83,54 +82,54 @@ class Start:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What something is trained on and how."""
+    """The data, settings and files of one training."""
 
     config: Any
-    """Of the type that the trainable names."""
+    """Configuration, of the trainable's type."""
     data: tuple[Path, ...]
-    """Dialogues."""
+    """Files of dialogues."""
     valid: tuple[Path, ...]
-    """Empty: some of what is trained on is held out."""
+    """Files of validation data; if empty, some of the training data is held out."""
     folder: Path
-    """Where checkpoints and the log go."""
+    """Folder of checkpoints and the log."""
     annotations: tuple[Path, ...] = ()
-    """Causal annotations, for a metric that learns from them; then `valid` has such, too."""
+    """Files of causal annotations, for a metric that learns from them; `valid` has them, too."""
     judged: tuple[JudgedReplies, ...] = ()
-    """Judged sets, for what learns from judgements."""
+    """Judged sets, for a metric that learns from judgements."""
     unseen: tuple[Path, ...] = ()
-    """Annotations kept for testing: their conversations are left out of the training."""
+    """Files of test annotations, whose conversations are left out of the training."""
     licence: str = NOT_STATED
-    """Of the data, by source; it is written on the card."""
+    """Licence of the data, by source, for the card."""
     recipe: str = ""
-    """The command that makes this artifact again."""
+    """The command that reproduces the artifact, for the card."""
     start: Start | None = None
     without: Fields = field(default_factory=dict)
-    """Dialogues with these values in these fields are left out, as quality_control=fail."""
+    """Values of fields, such as quality_control=fail; dialogues that have them are left out."""
     resume: bool = False
-    """Go on with an interrupted training."""
+    """Whether to continue an interrupted training."""
     finish: bool = False
-    """Take the best weights of an interrupted training and go on from there without it."""
+    """Whether to end an interrupted training and use its best weights."""
     restart: bool = False
-    """Begin anew where there was one, and write over it."""
+    """Whether to overwrite an earlier training."""
     watch: Watch = ignore
 
     def say(self, text: str) -> None:
-        """Tell what is going on apart from steps."""
+        """Report a note to `watch`."""
         self.watch(Progress("training", note=text))
 
     @property
     def whole_licence(self) -> str:
-        """Of all that went into the weights, also of what the start had learned from."""
+        """Licence of all training data, including that of the artifact it starts from."""
         started = [self.start.artifact.licence] if self.start else []
         return joint_licence([*started, self.licence])
 
     def own_start(self, metric: str) -> Artifact | None:
-        """The artifact that it starts from, if that is of the same metric: heads fit, too."""
+        """Return the artifact it starts from if it is of this metric, so that its heads fit."""
         artifact = self.start.artifact if self.start else None
         return artifact if artifact and artifact.metric == metric else None
 
     def check(self, trainable: type[Trainable]) -> None:
-        """Refuse data that it does not learn from, or the want of what it does."""
+        """Refuse data that the trainable does not learn from, and missing data that it needs."""
         name, source = trainable.name, trainable.learns_from
         if source == "annotations" and not (self.annotations or self.data):
             raise CauserieError(
@@ -145,11 +144,11 @@ class TrainingRun:
             raise CauserieError(f"{name} learns from dialogues: give --data")
         if source == "judgements" and not (self.judged and self.data):
             raise CauserieError(
-                f"{name} learns from judged replies: give --judged, and --data with dialogues that "
-                "its cosines are compared with"
+                f"{name} learns from judged replies: give --judged, and --data with dialogues to "
+                "compare its cosines with"
             )
         if source != "judgements" and self.judged:
-            raise CauserieError(f"{name} does not learn from judgements: leave --judged out")
+            raise CauserieError(f"{name} does not learn from judgements: omit --judged")
 
     def fit(
         self,
@@ -159,10 +158,10 @@ class TrainingRun:
         folder: str = "",
         later: Sequence[str] = (),
     ) -> LoopState:
-        """Run the loop in (a part of) the run's folder.
+        """Run the loop in the run's folder, or in the subfolder `folder`.
 
-        `identity` says what decides the result besides the configuration and the start; `later`
-        names options that do not.
+        `identity` holds what determines the result besides the configuration and the start;
+        `later` names options that do not.
         """
         from causerie.training.loop import fit
 
@@ -186,7 +185,7 @@ class TrainingRun:
         config: TrainingConfig,
         parts: Mapping[str, Mapping[str, Tensor]],
     ) -> Artifact:
-        """What was trained on a backbone, before anything is measured; weights by part."""
+        """Return the trained artifact without results, from its weights by part."""
         return Artifact(
             metric=metric,
             backbone=backbone.name,
@@ -200,12 +199,12 @@ class TrainingRun:
         )
 
     def _keeper(self, config: TrainingConfig) -> str | None:
-        """The shipped artifact whose encoder a training leaves as it is: it is not saved again."""
+        """Return the shipped artifact whose encoder was not changed, so as not to save it again."""
         fixed = isinstance(config, EncoderConfig) and config.fixed
         return self.start.name if fixed and self.start and shipped(self.start.name) else None
 
     def corpora(self) -> tuple[Corpus, Corpus]:
-        """What to train on, and what to validate on: no exchange is in both."""
+        """Return training and validation dialogues, which share no exchange."""
 
         def read(paths: Sequence[Path]) -> Corpus:
             return Corpus.read(paths, lambda record: self.say(f"skipped {record}"), self.without)
@@ -219,7 +218,7 @@ class TrainingRun:
                 f"left out {shared:,} training dialogues that share an exchange with validation"
             )
         if not all(apart.sources):
-            raise CauserieError("all dialogues of a file are in the validation data: leave it out")
+            raise CauserieError("all dialogues of a file are in the validation data: omit the file")
         return apart, valid
 
     def card(
@@ -230,7 +229,7 @@ class TrainingRun:
         limits: Sequence[str],
         held_out: str = "one dialogue in twenty",
     ) -> str:
-        """The text that goes with an artifact; `held_out` is what validated it without a file."""
+        """Return the card; `held_out` describes the validation data if there is no file."""
         lines = [f"# {title}", "", about, "", "## Data", ""]
         lines += [f"- annotations: `{path.name}`" for path in self.annotations]
         kind = "unlabelled dialogues:" if self.annotations else "trained on"
@@ -257,7 +256,7 @@ class TrainingRun:
 def configure(
     trainable: type[Trainable], assignments: Sequence[str], start: Start | None = None
 ) -> TrainingConfig:
-    """Its configuration, with `KEY=VALUE` in place of some defaults or of the start's settings."""
+    """Return the configuration, with `KEY=VALUE` over defaults and the settings of the start."""
     inherited = trainable.inherited(start.artifact) if start else {}
     values = {**inherited, **parse_assignments(list(assignments))}
     return make(trainable.config, values, f"the training of {trainable.name}")

@@ -26,7 +26,7 @@ def answer(*topics: str) -> str:
 
 
 def annotated_talk(rng: random.Random, name: str) -> dict[str, Any]:
-    """A history of four to six turns and a response caused by one or two of them."""
+    """Return a history of four to six turns and a response caused by one or two of them."""
     topics = rng.sample(TOPICS, rng.randint(4, 6))
     causes = {rng.randrange(len(topics)) if rng.random() < 0.5 else len(topics) - 1}
     if rng.random() < 0.3:
@@ -53,7 +53,7 @@ def annotated_talks(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def published(talk: dict[str, Any]) -> dict[str, Any]:
-    """The same in the shape of the published files."""
+    """Return the same in the format of the published files."""
     turns = [f"{turn['speaker']}: {turn['text']}" for turn in talk["history"]]
     response = talk["response"]
     return {
@@ -70,7 +70,7 @@ def write_annotations(path: Path, count: int, seed: int) -> Path:
 
 
 def write_dialogues(path: Path, count: int, seed: int) -> Path:
-    """Dialogues without annotations; three turns in four are about what the one before is."""
+    """Return unannotated dialogues; three turns in four share the previous turn's topic."""
     rng = random.Random(seed)
     records = []
     for number in range(count):

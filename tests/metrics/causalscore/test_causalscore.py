@@ -1,4 +1,4 @@
-"""The metric as users meet it: trained on a small corpus, saved, loaded, scoring."""
+"""The metric end to end: trained on a small corpus, saved, loaded, scoring."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def engines(tiny_bert: Path) -> Engines:
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def training(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where checkpoints and the log of a training go."""
+    """Folder of checkpoints and the log of a training."""
     return tmp_path_factory.mktemp(request.param)
 
 
@@ -86,13 +86,13 @@ def metric(training: Path, artifact: Artifact) -> CausalScore:
 
 @pytest.fixture
 def classifiers(metric: CausalScore, engines: Engines) -> Classifiers:
-    """What the metric restores from its artifact."""
+    """Restore the metric from its artifact."""
     return metric.restored(engines)[1]
 
 
 @pytest.fixture(scope="module")
 def test_set(tmp_path_factory: pytest.TempPathFactory) -> AnnotatedCorpus:
-    """Annotated exchanges that no training saw."""
+    """Held-out annotated exchanges."""
     folder = tmp_path_factory.mktemp("test")
     return AnnotatedCorpus.read([write_annotations(folder / "t.jsonl", 80, seed=3)])
 
@@ -132,7 +132,7 @@ def test_learns_which_utterances_are_causes(
 
 
 def naive_graph(classifiers: Classifiers, exchange: Exchange) -> CausalGraph:
-    """One question at a time."""
+    """Ask the classifiers one question at a time."""
     window = [turn.text for turn in exchange.context[-classifiers.history :]]
     response = exchange.response.text
 
@@ -153,7 +153,7 @@ def naive_graph(classifiers: Classifiers, exchange: Exchange) -> CausalGraph:
 
 
 def some(classifiers: Classifiers, exchanges: list[Exchange]) -> list[Exchange]:
-    """Exchanges with none, one, two and many dependents, where there are such."""
+    """Return exchanges with no, one, two and many dependents, as far as there are any."""
     chosen: dict[int, Exchange] = {}
     for exchange, graph in zip(exchanges, classifiers.graphs(exchanges), strict=True):
         chosen.setdefault(len(graph.dependents), exchange)
@@ -348,7 +348,7 @@ def test_every_round_and_the_curve_are_logged(training: Path, artifact: Artifact
 def test_the_encoder_of_another_artifact_can_be_the_start(
     engines: Engines, artifact: Artifact, tmp_path: Path
 ) -> None:
-    """Its own artifacts give heads, too; one of another metric only the encoder."""
+    """An artifact of the metric gives heads, too; one of another metric only the encoder."""
     if artifact.options["tuning"] != "adapter":
         pytest.skip("only an adapter is worth taking over")
     artifact.save(tmp_path / "own")
@@ -372,7 +372,7 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
                 assert alike, key
             elif key.endswith("hidden.weight"):
                 assert alike is same, key
-    with pytest.raises(CauserieError, match="trained with rank=2: leave these"):
+    with pytest.raises(CauserieError, match="trained with rank=2: do not change"):
         started("other", replace(config, rank=4))
     with pytest.raises(CauserieError, match="fixed=true takes the encoder of --init"):
         CausalScore.train(engines, run_in(tmp_path, config, 20))
@@ -391,7 +391,7 @@ def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
 def test_the_command_trains_and_resumes_to_the_same_weights(
     tmp_path: Path, tiny_bert: Path
 ) -> None:
-    """Killed in self-training and resumed, it ends where an undisturbed run does."""
+    """A run that is killed in self-training and resumed ends like an uninterrupted one."""
     write_annotations(tmp_path / "train.jsonl", 80, seed=1)
     write_dialogues(tmp_path / "unlabelled.jsonl", 40, seed=2)
     whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
@@ -426,12 +426,12 @@ def test_the_command_trains_and_resumes_to_the_same_weights(
             "causalscore has no option 'colour': its options are batch, epochs",
         ),
         (["--set", "history=1"], "history is at least 2, not 1"),
-        (["--set", "confidence=1.5"], "confidence is from 0.5 to below 1, not 1.5"),
+        (["--set", "confidence=1.5"], "confidence must be from 0.5 to below 1, not 1.5"),
         (["--set", "causes=mine"], "causes is annotated or weak or preceding two"),
-        (["--set", "causes=weak"], "causes=weak takes dialogues alone"),
+        (["--set", "causes=weak"], "causes=weak learns from dialogues alone"),
         (["--set", "interaction=none"], "interaction is cross or towers"),
         (["--valid", "nowhere.jsonl"], "nowhere.jsonl does not exist"),
-        (["--init", "nothing"], "nothing is no artifact"),
+        (["--init", "nothing"], "nothing is not an artifact"),
     ],
 )
 def test_wrong_commands_are_one_sentence(
@@ -473,7 +473,7 @@ def test_dialogues_alone_give_weak_labels(tmp_path: Path, tiny_bert: Path) -> No
 def test_what_came_before_a_repeated_turn_is_no_cause(
     metric: CausalScore, engines: Engines
 ) -> None:
-    """It caused the turn; the repetition is due to the turn alone."""
+    """They caused that turn; the repetition depends on the turn alone."""
     texts = ("I like pizza.", "Really, pizza?", "I like the lake.")
     echo, own, other = (
         metric.graphs([exchange_of(*texts, response)], engines)[0]

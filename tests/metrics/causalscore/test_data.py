@@ -1,4 +1,4 @@
-"""Weak labels: which utterance a response answers, against a world in which it is known."""
+"""Weak labels: which utterance a response answers, on data for which it is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from causerie.training.corpus import AnnotatedCorpus
 
 
 class Told:
-    """Says the probability that is written in the utterance."""
+    """Returns the probability that is written in the utterance."""
 
     def probabilities(self, questions: Sequence[Question]) -> np.ndarray:
         return np.array([float(q.utterance) for q in questions], dtype=np.float32)
@@ -27,7 +27,7 @@ def item(*p: float) -> Item:
 
 
 def test_shares_are_those_of_the_answered_utterances() -> None:
-    """Where C_uncond is nearly sure, shares are counts: 70 answer the last, 30 the one before."""
+    """If C_uncond is nearly certain, shares are counts: 70 answer the last, 30 the one before."""
     rng = random.Random(0)
     items = [item(0.01, 0.01, 0.99) for _ in range(70)]
     items += [item(0.01, 0.99, 0.01) for _ in range(30)]

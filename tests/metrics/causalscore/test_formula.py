@@ -1,4 +1,4 @@
-"""Equation 1, its ablations and its variants against versions written without thought of speed."""
+"""Equation 1, its ablations and its variants against naive implementations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def graphs(draw: st.DrawFn, size: int = 6) -> CausalGraph:
 
 
 def naive(graph: CausalGraph, variant: str) -> float:
-    """Straight from the text of the paper, with the edge cases of its published code."""
+    """Compute the paper's formula, with the edge cases of its published code."""
     u = [i for i in range(len(graph.unconditional)) if graph.unconditional[i] > 0.5]
     if not u:
         return 0.0

@@ -1,4 +1,4 @@
-"""Algorithm 1 with a classifier whose answers the test decides."""
+"""Algorithm 1 with a classifier whose answers the test sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from causerie.metrics.causalscore.questions import Example, Item, Question, Trai
 
 
 class Told:
-    """Answers with the number that is the utterance; its one weight counts its trainings."""
+    """Answers with the number in the utterance; its only weight counts its trainings."""
 
     def __init__(self) -> None:
         self.head = nn.Linear(1, 1, bias=False)
@@ -117,7 +117,7 @@ def test_a_worse_round_is_dropped() -> None:
 
 def test_pseudo_labels_add_up_over_rounds() -> None:
     class Surer(Told):
-        """Learns to be sure of what it was not sure of before."""
+        """Becomes confident of the examples of which it was not."""
 
         def probabilities(self, questions: Sequence[Question]) -> np.ndarray:
             p = super().probabilities(questions)

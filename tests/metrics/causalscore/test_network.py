@@ -1,4 +1,4 @@
-"""C_cond stands on C_uncond, which stays as it is."""
+"""C_cond builds on C_uncond, which it does not change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_its_weights_are_its_own_and_c_uncond_learns_nothing_from_it(
 
 
 def test_all_that_c_uncond_says_is_seen(heads: tuple[TowersHead, GivenHead]) -> None:
-    """Each of its four answers moves the logit by its weight."""
+    """Each of its four answers changes the logit by its weight."""
     unconditional, given = (head.eval() for head in heads)
     vectors = torch.randn(4, 3, 12)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What the classifiers learn from: every label, and that place is no hint where it must not be."""
+"""Training examples: every label, and that distance does not predict labels where it must not."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_single_conversation_has_no_negatives(items: list[Item]) -> None:
     with pytest.raises(CauserieError, match="file 1 has a single conversation"):
         Pairs([items[0], items[0]], seed=0)
     same = [replace(items[0], conversation=(name,)) for name in "ab"]
-    with pytest.raises(CauserieError, match="all but the same"):
+    with pytest.raises(CauserieError, match="nearly identical"):
         Pairs(same, seed=0).epoch(0)
 
 
@@ -125,7 +125,7 @@ def test_triples_are_causes_against_non_causes_of_the_same_history(items: list[I
 
 
 def test_matched_negatives_weigh_what_positives_do_wherever_they_stand() -> None:
-    """At a distance with 1 non-cause and 59 causes all of them come once, and weigh the same."""
+    """With 1 non-cause and 59 causes at a distance, both labels have the same total weight."""
     rng = random.Random(0)
     items = [
         Item(

@@ -1,4 +1,4 @@
-"""The artifacts that come with causerie."""
+"""The shipped artifacts."""
 
 from __future__ import annotations
 

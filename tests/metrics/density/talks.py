@@ -1,4 +1,4 @@
-"""A small corpus in which the right response goes on about what was asked."""
+"""A small corpus in which the right response stays on the topic of the question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWERS = ("The {}, great.", "Really, {}?", "The {}, thanks.")
 
 
 def write_talks(path: Path, count: int, seed: int) -> Path:
-    """Conversations of two to five turns, each about one thing."""
+    """Return conversations of two to five turns, each on one topic."""
     rng = random.Random(seed)
     lines = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The metric as users meet it: trained on a small corpus, saved, loaded, scoring."""
+"""The metric end to end: trained on a small corpus, saved, loaded, scoring."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def engines(tiny_bert: Path) -> Engines:
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def training(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where checkpoints and the log of a training go."""
+    """Folder of checkpoints and the log of a training."""
     return tmp_path_factory.mktemp(request.param)
 
 
 @pytest.fixture(scope="module")
 def artifact(training: Path, engines: Engines) -> Artifact:
-    """Trained on conversations about twenty things."""
+    """Artifacts trained on conversations about twenty things."""
     run = TrainingRun(
         config=CONFIGS[training.name.rstrip("0123456789")],
         data=(write_talks(training / "train.jsonl", 160, seed=1),),
@@ -87,13 +87,13 @@ def metric(training: Path, artifact: Artifact) -> Density:
 
 @pytest.fixture
 def human(metric: Density, engines: Engines) -> HumanDensity:
-    """What the metric restores from its artifact."""
+    """Restore the metric from its artifact."""
     return metric.restored(engines)[1]
 
 
 @pytest.fixture(scope="module")
 def held_out(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Conversations that no training saw."""
+    """Held-out conversations."""
     return Corpus.read([write_talks(tmp_path_factory.mktemp("test") / "t.jsonl", 60, seed=3)])
 
 
@@ -104,7 +104,7 @@ def values(metric: Density, exchanges: list[Exchange], engines: Engines) -> np.n
 def test_learns_to_rank(
     metric: Density, human: HumanDensity, engines: Engines, held_out: Corpus
 ) -> None:
-    """Random responses are about the same thing once in twenty: perfect is about 0.6."""
+    """One random response in twenty is on the same topic, so perfect is about 0.6."""
     if metric.info.options["interaction"] == "cross":
         pytest.skip("weights drawn at random learn to read both together in hours, not seconds")
     items = ranking_items(held_out.exchanges, 0)
@@ -220,7 +220,7 @@ def test_scores_are_the_formula(
 def test_the_gaussian_is_of_all_training_exchanges(
     training: Path, artifact: Artifact, human: HumanDensity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many are encoded at a time."""
+    """Scores do not depend on how many exchanges are encoded at a time."""
     exchanges = Corpus.read([training / "train.jsonl"]).without(
         Corpus.read([training / "valid.jsonl"])
     )
@@ -401,7 +401,7 @@ def test_missing_parts_are_said(engines: Engines, artifact: Artifact, tmp_path: 
 
 
 def test_options_of_older_artifacts_still_load(artifact: Artifact) -> None:
-    """Version 0.1.0 had no `fixed`, and its options stood in another order."""
+    """Version 0.1.0 had no `fixed` and another order of options."""
     old = {k: v for k, v in sorted(artifact.options.items(), reverse=True) if k != "fixed"}
     assert DensityConfig(**old) == DensityConfig(**artifact.options)
 
@@ -433,7 +433,7 @@ def test_training_goes_on_from_an_artifact(
 def test_cross_starts_from_the_encoder_of_towers(
     engines: Engines, tmp_path: Path, tiny_bert: Path
 ) -> None:
-    """Only the encoder: what compares the vectors is another network."""
+    """Only the encoder is used, because the head is another network."""
     data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
     said: list[str] = []
 
@@ -450,14 +450,14 @@ def test_cross_starts_from_the_encoder_of_towers(
     cross = train("cross", still, Start.load(str(tmp_path / "start")))
     for name, weight in towers.part("encoder").items():
         torch.testing.assert_close(cross.part("encoder")[name], weight, rtol=1e-2, atol=1e-4)
-    assert "--init is not of interaction=cross: only its encoder is used" in said
+    assert "--init lacks interaction=cross: only its encoder is used" in said
 
 
 @pytest.mark.parametrize("tuning", ["full", "adapter"])
 def test_the_encoder_is_averaged_with_the_untuned_one(
     engines: Engines, tmp_path: Path, tuning: str
 ) -> None:
-    """A finished training is averaged anew with other shares, without another step."""
+    """A finished training is averaged again with another share, without further steps."""
     options = {"tuning": tuning, "epochs": 1.0, "stock": 0.0, "seed": 3}
     vectors = []
     data = write_talks(tmp_path / "talks.jsonl", 40, seed=5)
@@ -493,7 +493,7 @@ def command(folder: Path, tiny_bert: Path, *more: str) -> list[str]:
 def test_the_command_trains_and_resumes_to_the_same_weights(
     tmp_path: Path, tiny_bert: Path
 ) -> None:
-    """A run that is killed at a checkpoint and resumed ends where an undisturbed one does."""
+    """A run that is killed at a checkpoint and resumed ends like an uninterrupted one."""
     write_talks(tmp_path / "talks.jsonl", 120, seed=1)
     whole = command(tmp_path, tiny_bert, "--out", str(tmp_path / "whole"))
     done = run_causerie(*whole)
@@ -532,7 +532,7 @@ def test_an_artifact_is_replaced_only_when_told(tmp_path: Path, tiny_bert: Path)
     assert "--force" in refused.stderr
     both = run_causerie(*again, "--force", "--resume")
     assert both.returncode == 2
-    assert "give one" in both.stderr
+    assert "give only one" in both.stderr
     assert (out / "config.json").read_text() == before
     # The same training, whole again: it ends with the same artifact.
     anew = run_causerie(*again, "--force")
@@ -562,13 +562,13 @@ def test_a_network_that_is_not_trained_on_is_refused(tmp_path: Path, tiny_bert: 
         (["--set", "batch=0"], "batch is at least 2, not 0"),
         (["--set", "pooling=max"], "pooling is mean or first"),
         (["--set", "interaction=none"], "interaction is cross or towers or views or cosine"),
-        (["--set", "history=16"], "width is above history (16), not 16"),
+        (["--set", "history=16"], "width must be above history (16), not 16"),
         (["--set", "interaction=cosine"], "a cosine has no features to contrast"),
         (
             ["--set", "interaction=cosine", "--set", "contrastive=0", "--set", "said=true"],
             "the cosine of a turn with itself is always 1: set said=false",
         ),
-        (["--set", "attacks=5"], "attacks and mined are shares, from 0 to 1"),
+        (["--set", "attacks=5"], "attacks and mined must be shares, from 0 to 1"),
         (["--set", "tuning=half"], "tuning is full or adapter or frozen"),
         (["--data", "nowhere.jsonl"], "nowhere.jsonl"),
     ],
@@ -588,4 +588,4 @@ def test_metrics_without_training_say_so(tmp_path: Path) -> None:
     talks = tmp_path / "talks.jsonl"
     done = run_causerie("train", "bleu", "--out", tmp_path / "out", "--data", talks)
     assert done.returncode == 2
-    assert "bleu is not trained" in done.stderr
+    assert "metric bleu has nothing to train" in done.stderr

@@ -1,4 +1,4 @@
-"""Losses, Gaussian and distances against the paper's formulas written naively."""
+"""Losses, Gaussian and distances against naive versions of the paper's formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def repeated(rng: np.random.Generator, contexts: int, candidates: int) -> np.ndarray:
-    """Some candidates have the true response's text; the true one itself is never marked."""
+    """Mark some candidates as copies of the true response, but never the true one itself."""
     same = rng.random((contexts, candidates)) < 0.2
     same[:, 0] = False
     return same

@@ -1,4 +1,4 @@
-"""The candidates of a training step are what they are said to be."""
+"""The candidates of a training step."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
     found = made.candidates(ROWS, random.Random(0))  # type: ignore[attr-defined]
     assert found.features.shape[:2] == (6, 12)
     one = Corpus((tuple(DIALOGUES[:1]),))
-    with pytest.raises(CauserieError, match="one dialogue"):
+    with pytest.raises(CauserieError, match="single dialogue has no negatives"):
         type(made)(made.extractor, made.config, one, [])
 
 
@@ -91,7 +91,7 @@ def test_attacks_add_candidates_for_all(tiny_bert: Path) -> None:
 def test_an_epoch_has_every_exchange_once(
     tiny_bert: Path, settings: dict[str, object], lengths: list[int]
 ) -> None:
-    """Of a dialogue as many in a row as a step takes, which is one for cross."""
+    """Return as many consecutive exchanges of a dialogue as a step takes: one for cross."""
     made, _ = task(tiny_bert, tuning="frozen", **settings)
     for epoch in range(2):
         batches = range(epoch * len(made.batches), (epoch + 1) * len(made.batches))
@@ -135,7 +135,7 @@ def test_what_was_said_before_is_a_false_response_for_cross(tiny_bert: Path) -> 
 
 
 def topical(count: int) -> Corpus:
-    """Dialogues about one of two things; within one, all responses are alike."""
+    """Dialogues on one of two topics; within a dialogue, all responses are similar."""
     texts = {0: ("Do you like music?", "The guitar."), 1: ("Where do you work?", "A book shop.")}
     talks = [
         dialogue(str(n), texts[n % 2][0], f"{texts[n % 2][1]} {'!' * (n // 2 + 1)}")
@@ -183,7 +183,7 @@ def test_mined_responses_are_near_the_true_one(tiny_bert: Path) -> None:
 
 @pytest.mark.parametrize("interaction", ["towers", "cross"])
 def test_a_corrupted_response_is_the_same_in_every_epoch(tiny_bert: Path, interaction: str) -> None:
-    """An encoder that stays as it is reads it once; a share of the exchanges has one."""
+    """A share of the exchanges has one, the same in every epoch, to be encoded once."""
     made, _ = task(tiny_bert, interaction=interaction, tuning="frozen", attacks=0.5)
     many = [Dialogue(str(n), DIALOGUES[0].turns) for n in range(99)]
     made.train = Corpus((tuple(many),))

@@ -1,4 +1,4 @@
-"""The artifact that comes with causerie."""
+"""The shipped artifact."""
 
 from __future__ import annotations
 

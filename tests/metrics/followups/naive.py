@@ -17,7 +17,7 @@ def mean(values: Sequence[float]) -> float:
 
 @dataclass
 class Sequences:
-    """A model that is asked one sequence at a time, spelled out here by hand."""
+    """A model that scores one sequence at a time, implemented naively."""
 
     model: Any
     tokenizer: Any
@@ -25,7 +25,7 @@ class Sequences:
     _known: dict[Any, list[list[float]]] = field(default_factory=dict)
 
     def __call__(self, said: list[tuple[str, str]]) -> list[list[float]]:
-        """Of every scored token of every turn."""
+        """Return the log-likelihoods of every scored token of every turn."""
         key = tuple(said)
         if key not in self._known:
             self._known[key] = self._forward(said)
@@ -68,7 +68,7 @@ class Sequences:
 
 @dataclass
 class Naive:
-    """The metrics as the papers print them."""
+    """Compute the metrics as the papers print them."""
 
     sequences: Sequences
     average: str = "sequence"

@@ -1,4 +1,4 @@
-"""The metrics against the papers' formulas, one sequence at a time (see `naive`)."""
+"""The follow-up metrics against the papers' formulas, one sequence at a time (see `naive`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def few(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wide_llama(tmp_path_factory):
-    """The tiny Llama with a window in which 41 turns have room."""
+    """The tiny Llama with a window that has room for 41 turns."""
     folder = tiny.make_llama(tmp_path_factory.mktemp("models") / "wide")
     for file, key in (
         ("config.json", "max_position_embeddings"),
@@ -119,7 +119,7 @@ def test_histories_of_1_to_40_turns(engines, sequences, metric, average):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_known_roles(engines, sequences, metric):
-    """Who is the user stays the user, and the other one reacts."""
+    """Roles are kept, and the other role reacts to the response."""
     oracle = Naive(sequences)
     for exchange, scores in zip(
         ROLES.exchanges(), metric().score_exchanges(ROLES.exchanges(), engines), strict=True
@@ -203,7 +203,7 @@ def test_metrics_share_their_work(few, tiny_llama):
 
 
 def test_a_dialogue_is_one_tree(few, tiny_llama):
-    """Every turn of the history goes through the network once, not once per response."""
+    """The network reads every turn of the history once, not once per response."""
     engines = Engines(Settings(lm=str(tiny_llama), turn_format="eos"))
     metric = Fed(average="hypothesis")
     ends = {text for sides in ASKED["turn"].values() for side in sides.values() for text in side}
@@ -216,7 +216,7 @@ def test_a_dialogue_is_one_tree(few, tiny_llama):
 
 
 def test_empty_history(engines, sequences):
-    """Nothing is shared with a history that is not there."""
+    """A response shares no information with an empty history."""
     exchange, oracle = Exchange(LONG, 0), Naive(sequences)
     for metric in (Cpmi, CpmiSym):
         [scores] = metric().score_exchanges([exchange], engines)
@@ -228,7 +228,7 @@ def test_empty_history(engines, sequences):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_dialogue_level(engines, sequences, metric):
-    """The last turn of the system, or else the last turn, with everything before it."""
+    """The last turn of the system, or the last turn without roles, with all turns before it."""
     oracle, scored = Naive(sequences), metric()
     assert [column.name for column in scored.columns("dialogue")] == ["whole", "overall"]
     one_turn = Dialogue("one", LONG.turns[:1])

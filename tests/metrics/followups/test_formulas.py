@@ -1,4 +1,4 @@
-"""The formulas on numbers that can be checked by hand."""
+"""The formulas of FED and C-PMI on numbers that can be checked by hand."""
 
 from __future__ import annotations
 

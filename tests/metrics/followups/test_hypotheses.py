@@ -1,4 +1,4 @@
-"""The data file of hypotheses, and files that users write."""
+"""The shipped hypotheses, and files of users."""
 
 from __future__ import annotations
 
@@ -105,12 +105,15 @@ def test_toml_says_the_same(tmp_path):
         ({"turn": {"x": {"positive": ["Hi.", 3]}}}, r"turn.x.positive[1] is not a sentence"),
         ({"turn": {"x": {"negative": [" "]}}}, r"turn.x.negative[0] is not a sentence"),
         ({"turn": {"x": {"negative": ["\ud800"]}}}, r"turn.x.negative[0] is not a sentence"),
-        ({"dialogue": {"Overall": {"positive": ["Hi."]}}}, "dialogue.Overall is what the mean"),
-        ({"turn": {"x.y": {"positive": ["Hi."]}}}, "turn.x.y is no name"),
-        ({"turn": {"": {"positive": ["Hi."]}}}, "turn. is no name"),
+        (
+            {"dialogue": {"Overall": {"positive": ["Hi."]}}},
+            "dialogue.Overall is the name of the mean",
+        ),
+        ({"turn": {"x.y": {"positive": ["Hi."]}}}, "turn.x.y is not a valid name"),
+        ({"turn": {"": {"positive": ["Hi."]}}}, "turn. is not a valid name"),
         (
             {"turn": {"so so": {"positive": ["A."]}, "So-so": {"negative": ["B."]}}},
-            "turn.So-so is there twice",
+            "turn.So-so occurs twice",
         ),
         ({"turn": {"x": {"positive": ["A.", " A. "]}}}, "turn.x.positive has a sentence twice"),
         ({"turn": {"x": {"positive": ["A."], "negative": ["A."]}}}, "turn.x has 'A.' on both"),
@@ -147,7 +150,9 @@ def test_statistics(tmp_path):
     with pytest.raises(CauserieError, match=r"human\.json: cpmi-sym must be a table"):
         read_statistics(path, "cpmi-sym", dimensions())
     write(path, {"fed": {"dialogue": {"fluent": human}}})
-    with pytest.raises(CauserieError, match=r"fed\.dialogue\.fluent is no dimension of this level"):
+    with pytest.raises(
+        CauserieError, match=r"fed\.dialogue\.fluent is not a dimension of this level"
+    ):
         read_statistics(path, "fed", dimensions())
 
 
@@ -168,7 +173,7 @@ def test_published_names_stand_for_ours(tmp_path):
 
 def test_a_key_that_is_there_twice(tmp_path):
     path = write(tmp_path / "own.json", '{"turn": {}, "turn": {"x": {"positive": ["A."]}}}')
-    with pytest.raises(CauserieError, match="turn is there twice"):
+    with pytest.raises(CauserieError, match="turn occurs twice"):
         dimensions(path)
 
 

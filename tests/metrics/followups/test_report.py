@@ -1,4 +1,4 @@
-"""What the report makes of scores: correlations, their means, and what makes a difference."""
+"""The report of the follow-up metrics: correlations, their means and differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default language model, and its research variant: an adapter, with statistics of people."""
+"""The default language model and its research variant: an adapter and statistics of humans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REACTIONS = (
     ("My grandmother died last night.", "I am so sorry for your loss.", "Sounds like fun!"),
     ("What do you do for a living?", "I am a teacher.", "Turn left at the bank."),
 )
-"""What was said, what a person answers, and what belongs somewhere else."""
+"""Contexts, each with a human answer and an answer from elsewhere."""
 
 
 @pytest.fixture(scope="module")

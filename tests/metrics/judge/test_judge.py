@@ -1,4 +1,4 @@
-"""The judge: local against plain transformers, remote against a real server."""
+"""The judge: local against plain transformers, remote against a test server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def engines(tiny_judge: Path) -> Engines:
 
 
 def naive(engines: Engines, judge: Judge, exchange: Exchange) -> float:
-    """The prompt as one text in the chat template, one forward pass, the expectation."""
+    """Compute the expectation by one forward pass over the prompt in the chat template."""
     backbone, prompt = engines.likelihood.backbone, read_prompt(judge.prompt)
     values = []
     for question in prompt.about(exchange, [exchange.response.text], judge.history):
@@ -173,7 +173,7 @@ def test_prompts_of_a_user(tmp_path: Path, engines: Engines) -> None:
         "instructions = 'x'\nquestions = []": "questions must be a list",
         "instructions = 'x'\nquestions = ['a', 'a']": "one or more different questions",
         "instructions = 'x'\nquestions = ['a']\nscale = [1, 10]": r"two digits as in \[1, 5\]",
-        "instructions = 'x'\nquestions = ['a']\nscale = [5, 1]": "scale must be the least",
+        "instructions = 'x'\nquestions = ['a']\nscale = [5, 1]": "scale must be the lowest",
         "instructions = 'x'\nquestions = ['a']\ntone = 1": "tone is unknown",
         "instructions = 'x'\nquestions = ['a']\nversion = 'b'": "version must be a whole number",
         "instructions = ": "is not valid TOML",

@@ -1,4 +1,4 @@
-"""What counts as an answer, and what does not."""
+"""What counts as an answer and what does not."""
 
 from __future__ import annotations
 

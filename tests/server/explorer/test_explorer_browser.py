@@ -302,7 +302,7 @@ def test_nothing_is_wider_than_a_phone(visitor: Visitor, path: str) -> None:
 def test_what_cannot_be_asked_is_told_in_a_sentence(browser: Any, site: Site) -> None:
     visitor = Visitor(browser, site)
     browser.get(f"{site.address}/explorer/?run=nobody")
-    visitor.wait(lambda: "no run called" in visitor.one("#problem").text)
+    visitor.wait(lambda: "no run named" in visitor.one("#problem").text)
     for query in (
         "overview?metric=x",
         "replies?least=nan",

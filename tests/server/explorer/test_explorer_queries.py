@@ -1,4 +1,4 @@
-"""Every question to a table answered again by plain Python over the same rows."""
+"""Every query on a table, checked against plain Python over the same rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def tables() -> Iterator[Tables]:
 
 
 def counted(given: dict[str, Any], name: str) -> float | None:
-    """The value of a row; an empty reply's is the worst that there can be, or is."""
+    """Return the value of a row; an empty reply has the worst possible, or seen, value."""
     if given[name] is None and not given["text"].strip():
         known = [r[name] for r in ROWS if r[name] is not None]
         return min(known) if name == "density" else max(known)
@@ -206,7 +206,7 @@ def test_means_of_systems_are_clustered_by_dialogue(
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
 def test_faults_are_found_above_their_limits(tmp_path: Path, tables: Tables, suffix: str) -> None:
-    """As the verdict of a report counts them; a file that tells no limit is as its metric says."""
+    """Faults count as in a report's verdict; without a limit in the file, the metric's applies."""
     own = {c.name: c for c in Faults().columns("turn")}["echo"].limit
     assert own is not None
     given = {"faults.echo": Column("echo", better="lower", range=(0.0, 1.0), limit=0.2),
@@ -261,7 +261,7 @@ def test_steps_part_the_run_into_equal_shares(run: ScoredRun, tables: Tables) ->
 
 
 def test_a_conversation_is_whole(tmp_path: Path, tables: Tables) -> None:
-    """Its unscored turns come from the rows; rows without them leave a gap that is told."""
+    """Unscored turns come from the cells of scored rows; without those cells there is a gap."""
     said = {"speaker": "ann", "side": "user", "text": "hm?"}
     hostile = [*HOSTILE, {"text": 5}, None]
     rows = [

@@ -68,7 +68,7 @@ def test_tables_of_every_format_hold_whole_conversations(
     assert run.scores["length"].about.sentinel
     assert run.rows == 2
     assert run.about.get("signature", "").startswith("causerie|" if suffix == ".parquet" else "")
-    # the rows of a table that is no Parquet are made once
+    # a table that is not Parquet is converted only once
     kept = [p.stat().st_mtime_ns for p in (tmp_path / "cache").glob("*")]
     open_run("run", tmp_path / f"run{suffix}", tmp_path / "cache")
     assert [p.stat().st_mtime_ns for p in (tmp_path / "cache").glob("*")] == kept
@@ -95,7 +95,7 @@ def test_a_folder_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     write_scores(first, chats(count=3))
     assert library.run("a.parquet").rows != before.rows
     first.unlink()
-    with pytest.raises(CauserieError, match="no run called"):
+    with pytest.raises(CauserieError, match="no run named"):
         library.run("a.parquet")
 
 
@@ -179,7 +179,7 @@ def test_another_database_is_not_taken_for_marks(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
-    with pytest.raises(CauserieError, match="something else"):
+    with pytest.raises(CauserieError, match="of another program"):
         Marks(path)
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(CauserieError, match="cannot hold marks"):
@@ -187,7 +187,7 @@ def test_another_database_is_not_taken_for_marks(tmp_path: Path) -> None:
 
 
 def test_what_is_exported_is_read_again(tmp_path: Path, tables: Tables) -> None:
-    """As conversations to train on, and as replies with their context to judge or to annotate."""
+    """Exports are conversations to train on, or replies with context to judge or annotate."""
     run = open_run("r", write_scores(tmp_path / "r.parquet", chats(count=2)))
     marks = Marks(tmp_path / "marks.sqlite")
     marks.set("r", ("aria-1", "aria", 3), Mark(("dull",), "so dull"))

@@ -1,4 +1,4 @@
-"""Annotations in and out, in causerie's own shape and in those of other programs."""
+"""Import and export of annotations, in causerie's own format and in those of other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITERS: Mapping[str, _Write] = {
     "judged": judged.write,
 }
 _ARRAYS = frozenset({"cgdialog", "labelstudio"})
-"""Formats that are one JSON array; the others have a record a line."""
+"""Formats that are one JSON array; the others have one record per line."""
 FORMATS = (*_WRITERS, "brat", "log")
 _KINDS: Mapping[str, frozenset[str]] = {
     "cgdialog": frozenset({"causes"}),
@@ -33,11 +33,11 @@ _KINDS: Mapping[str, frozenset[str]] = {
     "brat": frozenset({"causes", "labels"}),
     "judged": frozenset({"replies", "pairs", "dialogues"}),
 }
-"""The tasks that a format can hold, where it cannot hold all."""
+"""Kinds of task that a format can hold; formats not listed can hold all."""
 
 
 def export(project: Snapshot, format: str) -> Iterator[str]:
-    """A whole file, piece by piece; of brat, which has many, see `export_brat`."""
+    """Yield the pieces of an export file; for brat, which has many files, see `export_brat`."""
     check_format(project.task, format)
     if format == "log":
         yield from (_line(event) for event in _log(project))
@@ -53,7 +53,7 @@ def export(project: Snapshot, format: str) -> Iterator[str]:
 
 
 def export_brat(project: Snapshot, folder: Path) -> int:
-    """Write a text and an annotation file for every item; how many items there are."""
+    """Write a text file and an annotation file per item; return the number of items."""
     check_format(project.task, "brat")
     count = 0
     for name, content in brat.write(works_of(project), project.task):
@@ -64,16 +64,16 @@ def export_brat(project: Snapshot, folder: Path) -> int:
 
 
 def check_format(task: Task, format: str) -> None:
-    """Raise `CauserieError` if a format is not known, or cannot hold what a task asks."""
+    """Raise `CauserieError` if a format is unknown or cannot hold the task's annotations."""
     if format not in FORMATS:
-        raise CauserieError(f"{format!r} is no format: use {', '.join(FORMATS)}")
+        raise CauserieError(f"{format!r} is not a format: use {', '.join(FORMATS)}")
     if task.kind not in _KINDS.get(format, {task.kind}):
         fitting = [name for name in FORMATS if task.kind in _KINDS.get(name, {task.kind})]
         raise CauserieError(f"{format} cannot hold {task.kind}: use {', '.join(fitting)}")
 
 
 def read_worked(path: str | Path, task: Task) -> Iterator[Worked | Rejected]:
-    """Annotated items of a file; the shape of every record says of what format it is."""
+    """Yield annotated items of a file; each record's format is recognised by its fields."""
     yield from read_made(path, partial(_read, task=task))
 
 
@@ -83,19 +83,19 @@ def _read(fields: Mapping[str, object], default_id: str, source: str | None, tas
         return labelstudio.read(given, default_id, source, task)
     if isinstance(given.get("text"), str) and not {"label", "labels", "entities"}.isdisjoint(given):
         if not task.is_marked:
-            raise RecordError("doccano marks text: it has no judgements")
+            raise RecordError("a doccano record has marked text but no judgements")
         return doccano.read(given, default_id, source, task)
     if "item" in given:
         return own.read(given, default_id, source, task)
     if task.kind != "causes":
-        raise RecordError(f"this holds no {task.kind}: give what causerie annotate export wrote")
+        raise RecordError(f"this has no {task.kind}: use a file from causerie annotate export")
     if "entities" in given:
         return cgdialog.read(given, default_id, source, task)
     return own.read(given, default_id, source, task)
 
 
 def _log(project: Snapshot) -> Iterator[dict[str, Any]]:
-    """Everything that anybody ever did, the dry run too, by assignment."""
+    """Yield every event of every assignment, the dry run included."""
     for key, events in sorted(project.events.items()):
         one = project.assignments[key]
         for event in events:

@@ -1,4 +1,4 @@
-"""brat's standoff: a text and what is marked in it, in two files for each item; only out."""
+"""brat's standoff format, two files per item: the text, and the marks in it. Export only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from causerie.io.places import Place, whole_turn
 
 
 def write(worked: Iterable[Worked], task: Task) -> Iterator[tuple[str, str]]:
-    """Names of files and what is in them: what counts of each item.
+    """Yield names and contents of files, with the final marks of each item.
 
-    Files are numbered, because names of items are anything; the first line of each says its name.
+    Files are numbered, because item names can be any text; the first line of each is the name.
     """
     for number, one in enumerate(worked, 1):
         lines = [_line(one.item.name), *(_line(f"{t.speaker}: {t.text}") for t in one.item.turns)]
@@ -43,6 +43,6 @@ def _stretch(item: Item, place: Place) -> str:
 
 
 def _line(said: str) -> str:
-    """As many characters on one line."""
+    """Replace every line break and tab by a space, which keeps all offsets."""
     return "".join(" " if character in "\r\n\t\v\f\x85\u2028\u2029" else character
                    for character in said)  # fmt: skip

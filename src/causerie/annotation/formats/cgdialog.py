@@ -23,7 +23,7 @@ from causerie.io.records import text
 
 
 def write(worked: Iterable[Worked], task: Task) -> Iterator[dict[str, Any]]:
-    """The published fields say what counts; every annotator's work is beside them."""
+    """Yield the final annotation in the published fields, with every annotator's work beside it."""
     for one in worked:
         item, state = one.item, final_of(one)
         turns = [f"{turn.speaker}: {turn.text}" for turn in item.turns]

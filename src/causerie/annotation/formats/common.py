@@ -1,4 +1,4 @@
-"""What the formats share: items and states as JSON, read without trust."""
+"""What the formats share: items and states as JSON, validated when they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from causerie.io.annotations import place_of
 from causerie.io.records import any_turn, text
 
 KEPT = "causerie"
-"""The field of other programs' records that holds what they have no place for."""
+"""The field of other programs' records that holds what their format has no field for."""
 
 
 def to_turns(value: object, name: str) -> tuple[Turn, ...]:
@@ -27,7 +27,7 @@ def to_turns(value: object, name: str) -> tuple[Turn, ...]:
 
 
 def to_item(fields: Mapping[str, Any], name: str, task: Task) -> Item:
-    """What `Item.to_json` wrote."""
+    """Return the item that `Item.to_json` wrote."""
     turns = to_turns(fields.get("turns"), "turns")
     asked = tuple(listed(fields.get("asked", []), "asked"))
     if not all(type(turn) is int and 0 <= turn < len(turns) for turn in asked):
@@ -37,14 +37,14 @@ def to_item(fields: Mapping[str, Any], name: str, task: Task) -> Item:
         for one in map(mapping, listed(fields.get("candidates", []), "candidates"))
     )
     if (task.kind == "pairs") != (len(candidates) == 2):
-        raise RecordError("a comparison has two candidates, and nothing else has any")
+        raise RecordError("a comparison must have two candidates, and other tasks none")
     if task.kind == "causes" and len(turns) < 2:
-        raise RecordError("a response has something before it")
+        raise RecordError("turns must have a response and at least one turn before it")
     return Item(name, turns, asked, candidates, mapping(fields.get("record", {})))
 
 
 def state_fields(state: State, turns: Sequence[Turn]) -> dict[str, Any]:
-    """A state as JSON; the texts are for people, the places count."""
+    """Return a state as JSON; texts are for human readers, only the places are read back."""
     return {
         "marks": [{**place_fields(mark.place, turns), "label": mark.label} for mark in state.marks],
         "none": state.none,

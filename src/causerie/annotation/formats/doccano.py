@@ -1,4 +1,4 @@
-"""doccano's JSONL: one text with labelled stretches for every annotator of an item."""
+"""doccano's JSONL: per annotator of an item, one text with labelled spans."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write(worked: Iterable[Worked], task: Task) -> Iterator[dict[str, Any]]:
 
 
 def _begins(turns: Iterable[Turn]) -> list[int]:
-    """Where the text of every turn begins in the whole."""
+    """Return the offset of every turn's text within the whole."""
     said = list(turns)
     lines = accumulate((len(t.speaker) + 2 + len(t.text) + 1 for t in said), initial=0)
     return [line + len(turn.speaker) + 2 for line, turn in zip(lines, said, strict=False)]
@@ -90,7 +90,7 @@ def read(fields: Mapping[str, Any], default_id: str, source: str | None, task: T
 
 
 def _regions(fields: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
-    """Both shapes that doccano has: lists, and the objects of projects with relations."""
+    """Yield regions from both of doccano's shapes: lists, and objects in relation projects."""
     given: object = next((fields[n] for n in ("label", "labels", "entities") if n in fields), [])
     for one in listed(given, "label"):
         if isinstance(one, Mapping):
@@ -104,7 +104,7 @@ def _regions(fields: Mapping[str, Any]) -> Iterator[tuple[int, int, str]]:
 
 
 def _item(fields: Mapping[str, Any], name: str, task: Task) -> tuple[Item, list[int]]:
-    """Of a project made in doccano: a line for every turn."""
+    """Return the item of a project created in doccano, which has one line per turn."""
     turns, begins, at = [], [], 0
     for line in text(fields.get("text"), "text").split("\n"):
         if prefix := PREFIX.match(line):
@@ -115,7 +115,7 @@ def _item(fields: Mapping[str, Any], name: str, task: Task) -> tuple[Item, list[
             raise RecordError("text must have a line 'Speaker: text' for every turn")
         at += len(line) + 1
     if task.kind == "causes" and len(turns) < 2:
-        raise RecordError("text must have a response, and a turn before it")
+        raise RecordError("text must have a response and at least one turn before it")
     asked = (len(turns) - 1,) if task.kind == "causes" else tuple(range(len(turns)))
     return Item(name, tuple(turns), asked), begins
 

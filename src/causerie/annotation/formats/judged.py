@@ -1,4 +1,4 @@
-"""Judged sets, as `causerie bench` and `causerie train` read them; only out."""
+"""Judged sets, as read by `causerie bench` and `causerie train`. Export only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causerie.dialogue import Turn
 
 
 def write(worked: Iterable[Worked], task: Task) -> Iterator[dict[str, Any]]:
-    """Every item that somebody has finished; what an annotator said stands under their number."""
+    """Yield every item that somebody has finished; annotators have fixed places in the lists."""
     given = list(worked)
     names = sorted({w.annotator for one in given for w in one.works if w.state.finished})
     for one in given:

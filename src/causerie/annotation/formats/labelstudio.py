@@ -1,6 +1,6 @@
 """Label Studio's JSON: a task per item, an annotation per annotator, paragraphs with labels.
 
-Its offsets count UTF-16 code units, as browsers do, so a character beyond the first plane is two.
+Its offsets count UTF-16 code units, as browsers do: characters beyond U+FFFF count as two.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def read(fields: Mapping[str, Any], default_id: str, source: str | None, task: T
     elif task.is_marked:
         item = _item(data, name, task)
     else:
-        raise RecordError(f"judgements of Label Studio are read only with data.{KEPT}")
+        raise RecordError(f"judgements from Label Studio need the field data.{KEPT}")
     works = []
     for one in map(mapping, listed(fields.get("annotations", []), "annotations")):
         if not one.get("was_cancelled"):
@@ -101,7 +101,7 @@ def read(fields: Mapping[str, Any], default_id: str, source: str | None, task: T
 
 
 def _item(data: Mapping[str, Any], name: str, task: Task) -> Item:
-    """Of a project made in Label Studio: paragraphs under the usual names."""
+    """Return the item of a project created in Label Studio, with paragraphs in the usual fields."""
 
     def turns(value: object) -> tuple[Turn, ...]:
         said = [mapping(one) for one in listed(value, _TEXT)]
@@ -144,14 +144,14 @@ def _work(fields: Mapping[str, Any], item: Item, task: Task) -> Work:
 
 
 def _places(value: Mapping[str, Any], turns: tuple[Turn, ...]) -> Iterator[Place]:
-    """A region may run over several paragraphs: it is a place in each."""
+    """Yield the places of a region, one in each paragraph that it spans."""
     try:
         first, last = int(value["start"]), int(value["end"])
         begin, end = int(value["startOffset"]), int(value["endOffset"])
     except (KeyError, TypeError, ValueError):
-        raise RecordError("a region has start, end, startOffset and endOffset") from None
+        raise RecordError("a region must have start, end, startOffset and endOffset") from None
     if not 0 <= first <= last < len(turns):
-        raise RecordError(f"paragraphs {first} to {last} are not among {len(turns)}")
+        raise RecordError(f"paragraphs {first} to {last} are not all among the {len(turns)}")
     for turn in range(first, last + 1):
         said = turns[turn].text
         start = _characters(said, begin) if turn == first else 0
@@ -161,10 +161,10 @@ def _places(value: Mapping[str, Any], turns: tuple[Turn, ...]) -> Iterator[Place
 
 
 def _units(said: str) -> int:
-    """How many UTF-16 code units a text has."""
+    """Return the number of UTF-16 code units of a text."""
     return len(said.encode("utf-16-le")) // 2
 
 
 def _characters(said: str, units: int) -> int:
-    """How many characters so many code units are, at most all."""
+    """Return how many characters the given number of UTF-16 code units cover."""
     return len(said.encode("utf-16-le")[: 2 * max(0, units)].decode("utf-16-le", "ignore"))

@@ -1,4 +1,4 @@
-"""causerie's own JSONL: an item a line, with all work on it and what counts in the end."""
+"""causerie's own JSONL: one item per line, with all work on it and the final annotation."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from causerie.io.records import text
 
 
 def write(worked: Iterable[Worked], task: Task) -> Iterator[dict[str, Any]]:
-    """Causal relations can be read by `train causalscore`, too."""
+    """Yield one record per item; `train causalscore` reads those of causal relations, too."""
     for one in worked:
         item = one.item
-        fields = {"id": item.name, **_shown(one, task)}
+        fields = {"id": item.name, **_final_fields(one, task)}
         works = [work_fields(work, item.markable(task)) for work in one.works]
         yield {**fields, "settled": one.settled, "annotations": works, "item": item.to_json()}
 
 
 def read(fields: Mapping[str, Any], default_id: str, source: str | None, task: Task) -> Worked:
-    """What `write` has written, or causal annotations of any file that causerie reads."""
+    """Return the item of a record by `write`, or of causal annotations in any format we read."""
     if fields.get("item") is not None:
         item = to_item(mapping(fields["item"]), text(fields.get("id"), "id"), task)
         works = map(mapping, listed(fields.get("annotations", []), "annotations"))
@@ -41,7 +41,7 @@ def read(fields: Mapping[str, Any], default_id: str, source: str | None, task: T
 
 
 def of_annotation(found: Annotation, fields: Mapping[str, Any]) -> Worked:
-    """The exchange as an item, and the causes as somebody's work."""
+    """Return the exchange as an item, and its causes as one annotator's work."""
     dialogue = found.exchange.dialogue
     extra = {name: fields[name] for name in fields if name not in _READ}
     item = Item(dialogue.id, dialogue.turns, (found.exchange.turn,), record=extra)
@@ -55,8 +55,8 @@ def of_annotation(found: Annotation, fields: Mapping[str, Any]) -> Worked:
 _READ = frozenset({"id", "history", "response", "annotator"})
 
 
-def _shown(one: Worked, task: Task) -> dict[str, Any]:
-    """The item and what counts, for whoever reads the file."""
+def _final_fields(one: Worked, task: Task) -> dict[str, Any]:
+    """Return the item and its final annotation, for readers of the file."""
     item, state = one.item, final_of(one)
     turns = item.markable(task)
     places = [place_fields(mark.place, turns) for mark in state.marks]

@@ -1,4 +1,4 @@
-"""The page itself, put together from its parts, and the file it goes to."""
+"""The benchmark page, assembled from its parts and written to a file."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ MOST_PROBLEMS = 50
 
 
 def write_page(path: Path, result: RunResult) -> None:
-    """Write the page of `build_page` to a file, which appears whole or not at all."""
+    """Write the page of `build_page` to a file, which appears complete or not at all."""
     write_whole(path, build_page(result))
 
 
 def build_page(result: RunResult) -> str:
-    """A self-contained HTML page about a run; nothing in it needs a network.
+    """Return a self-contained HTML page about a run, which needs no network.
 
-    Everything but the scatter plots is drawn here, so the page is readable without JavaScript.
+    Everything except the scatter plots is drawn here, so the page is readable without JavaScript.
     """
     findings = [Finding.of(found) for found in result.sets]
     maps = heat_maps(result)
@@ -71,7 +71,7 @@ def build_page(result: RunResult) -> str:
 
 
 def _findings(result: RunResult, findings: list[Finding]) -> str:
-    """One sentence per set beside a drawing: best metric, best sentinel and people, on one axis."""
+    """Return one sentence per set beside a chart of best metric, best sentinel and people."""
     drawn = [
         (NOTHING, NOTHING, NOTHING)
         if found.fails
@@ -153,7 +153,7 @@ def _set(index: int, found: SetResult, finding: Finding) -> str:
 
 
 def _notes(found: SetResult) -> str:
-    """What a reader has to know; problems with the file, which can be many, on request."""
+    """Return what a reader needs to know; problems with the file, often many, are collapsed."""
     items = [f"<li>{escape(note)}</li>" for note in found.notes]
     if found.problems:
         shown = [f"<li>{escape(problem)}</li>" for problem in found.problems[:MOST_PROBLEMS]]

@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 180, 56
 
 
 def distributions(found: SetResult) -> str:
-    """What people said and every metric's scores, as small histograms."""
+    """Return small histograms of the human judgements and of every metric's scores."""
     people = (
         f'<span class="metric">people</span> <span class="tag">{outside(found.dimension)}</span>'
     )
@@ -43,7 +43,7 @@ def _card(title: str, spoken: str, histogram: Histogram, kind: str) -> str:
 
 
 def wins_matrix(found: SetResult) -> str:
-    """Which metric is significantly better than which, in the order of the ranking."""
+    """Return a matrix of significant wins between metrics, in ranking order."""
     if found.fails:
         return '<p class="quiet">The judgements fail the gate: nobody wins.</p>'
     tests = found.significance
@@ -84,7 +84,7 @@ def _win(row: str, other: str, p: float | None, wins: bool) -> str:
 
 
 def scatter_data(found: SetResult, finding: Finding) -> dict[str, Any]:
-    """One set for the script: points and, per metric, what to say about it."""
+    """Return the data of one set for the script: points, and the description of each metric."""
     sample = found.sample
     chosen = finding.best or finding.sentinel
     return {
@@ -107,5 +107,5 @@ def scatter_data(found: SetResult, finding: Finding) -> dict[str, Any]:
 
 
 def _short(value: float | None) -> float | None:
-    """Enough digits for a dot on a screen."""
+    """Round to as many digits as a dot on a screen needs."""
     return None if value is None else float(f"{value:.5g}")

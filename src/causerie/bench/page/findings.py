@@ -1,4 +1,4 @@
-"""What a set shows in words: estimates, names, and a sentence or two on what was found."""
+"""Results of a set in words: estimates, names, and a few sentences on the findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def measured(estimate: Estimate) -> str:
-    """The value with its interval in brackets, or why there is none; plain text."""
+    """Return the value with its interval in brackets, or why there is none, as plain text."""
     if estimate.value is None:
         return f"no number: {estimate.reason or 'no reason given'}"
     around = f" (95% interval {interval(estimate)})" if interval(estimate) else ""
@@ -34,7 +34,7 @@ def metric_name(row: MetricRow) -> str:
 
 
 def readable(table: str) -> str:
-    """A grid that may be wider than the window, and the line where its cells are read out."""
+    """Wrap a grid that may be wider than the window, with a line that reads its cells out."""
     return (
         f'<div class="readable"><div class="scroll">{table}</div>'
         '<p class="readout quiet" role="status"></p></div>'
@@ -42,30 +42,30 @@ def readable(table: str) -> str:
 
 
 def family(statistic: str) -> str:
-    """What a statistic of pairs has in common with one of responses: its last name."""
+    """Return the last part of a statistic's name, which pairs and responses have in common."""
     return statistic.rsplit(".", 1)[-1]
 
 
 def label(statistic: str, level: str = "turn") -> str:
-    """A statistic in words, as it is meant for sets of this level."""
+    """Return the description of a statistic for sets of this level."""
     meant = PAIR_STATISTICS if level == "pair" else STATISTICS
     return meant.get(statistic, statistic)
 
 
 def short_label(statistic: str) -> str:
-    """Shorten a name for the head of a narrow column."""
+    """Return a short name of a statistic for the head of a narrow column."""
     if statistic in _SHORT:
         return _SHORT[statistic]
     return statistic.replace(".", " ").replace("-", " ")
 
 
 def chance(statistic: str) -> float:
-    """What a metric that knows nothing gets."""
+    """Return the expected value of an uninformative metric."""
     return 0.5 if statistic in ("accuracy", "within-context-accuracy", "system") else 0.0
 
 
 def extent(result: RunResult) -> str:
-    """What was measured on what, as one sentence."""
+    """Return a sentence on the metrics and sets of the run."""
     sentinels = sum(facts.sentinel for facts in result.metrics)
     what = [
         counted(len(result.metrics) - sentinels, "metric"),
@@ -81,16 +81,16 @@ def extent(result: RunResult) -> str:
 
 
 def main(row: MetricRow, found: SetResult) -> Estimate:
-    """A row's value of the statistic that its set is ranked by."""
+    """Return a row's value of the statistic that its set is ranked by."""
     return row.statistics.get(found.main, NOTHING)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The two rows that matter most on a set, and whether their difference is real."""
+    """The two most important rows of a set, and whether their difference is real."""
 
     best: MetricRow | None
-    """The best metric that is no sentinel; None if none has a number."""
+    """The best metric that is not a sentinel; None if none has a number."""
     sentinel: MetricRow | None
     """The best sentinel."""
     beats_sentinels: bool
@@ -117,7 +117,7 @@ def _wins(found: SetResult, row: MetricRow, other: MetricRow) -> bool:
 
 
 def sentence(found: SetResult, finding: Finding) -> str:
-    """The finding as HTML; of a set that fails the gate, only why."""
+    """Return the finding as HTML; for a set that fails the gate, only why it fails."""
     if found.fails:
         why = escape("; ".join(found.reliability.failures))
         return (
@@ -177,7 +177,7 @@ def _of_sentinels(found: SetResult, finding: Finding) -> list[str]:
 
 
 def overall(result: RunResult) -> str:
-    """On how many sets anything beats the sentinels; plain text."""
+    """Return on how many sets a metric beats all sentinels, as plain text."""
     sound = [found for found in result.sets if not found.fails]
     beaten, total = sum(Finding.of(found).beats_sentinels for found in sound), len(sound)
     failing = len(result.sets) - total

@@ -1,4 +1,4 @@
-"""Tables whose cells are coloured by how far a statistic is from chance."""
+"""Heat maps: tables whose cells are coloured by how far a statistic is from chance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from causerie.render.page import outside
 from causerie.stats import Estimate
 
 LOWEST, HIGHEST = -5, 8
-"""Steps of a tenth that have a colour of their own; the style sheet knows them too."""
+"""Range of the steps (tenths) that have a colour of their own, also in the style sheet."""
 CEILING = '<span class="metric">one person</span> <span class="tag">ceiling</span>'
 
 _NOT_RUN = Estimate(None, 0, reason="this metric was not run on this set")
@@ -40,11 +40,11 @@ class _Head:
     html: str
     spoken: str
     kind: str = ""
-    """Of a row that is no metric: "ceiling" or "sentinel"."""
+    """Class of a row that is not a metric: "ceiling" or "sentinel"."""
 
 
 def heat_maps(result: RunResult) -> dict[str, str]:
-    """Metric by set, one table per statistic by its label; the main one of the first set first."""
+    """Return a metric-by-set table per statistic, by label; the first set's main one is first."""
     families: dict[str, str] = {}
     for found in result.sets:
         for statistic in found.statistics:
@@ -81,7 +81,7 @@ def _by_set(result: RunResult, kin: str, caption: str) -> str:
 
 
 def by_dimension(found: SetResult) -> str:
-    """Metric by dimension of one set; nothing if it has but one."""
+    """Return a metric-by-dimension table of one set, or nothing if it has only one dimension."""
     dimensions = list(dict.fromkeys(d for row in found.rows for d in row.dimensions))
     if len(dimensions) < 2:
         return ""
@@ -100,7 +100,7 @@ def by_dimension(found: SetResult) -> str:
 
 
 def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell]]]) -> str:
-    """To be walked through with the arrow keys; the script reads a cell's title out."""
+    """Return a table to navigate with the arrow keys; the script reads out the title of a cell."""
     values = [[cell.estimate.value for cell in cells] for row, cells in lines if not row.kind]
     best = [
         max((v for v in column if v is not None), default=None)
@@ -110,7 +110,7 @@ def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell
     body = "".join(
         f'<tr class="{row.kind}"><th scope="row">{row.html}</th>'
         + "".join(
-            _drawn(cell, f"{row.spoken} on {head.spoken}", None if row.kind else top)
+            _cell_html(cell, f"{row.spoken} on {head.spoken}", None if row.kind else top)
             for cell, head, top in zip(cells, heads, best, strict=True)
         )
         + "</tr>"
@@ -122,7 +122,7 @@ def _table(caption: str, heads: list[_Head], lines: list[tuple[_Head, list[_Cell
     )
 
 
-def _drawn(cell: _Cell, where: str, best: float | None) -> str:
+def _cell_html(cell: _Cell, where: str, best: float | None) -> str:
     value = cell.estimate.value
     said = escape(f"{where}: {label(cell.statistic, cell.level)} {measured(cell.estimate)}")
     if value is None:
@@ -135,6 +135,6 @@ def _drawn(cell: _Cell, where: str, best: float | None) -> str:
 
 
 def step(statistic: str, value: float) -> int:
-    """Tenths of the way from chance (0) to perfect agreement (10), as far as there are colours."""
+    """Return tenths of the way from chance (0) to full agreement (10), clipped to the colours."""
     zero = chance(statistic)
     return max(LOWEST, min(HIGHEST, round(10 * (value - zero) / (1 - zero))))

@@ -1,4 +1,4 @@
-"""The table of one set: metrics by rank, with intervals, cost, and reasons for what is missing."""
+"""The ranking table of one set: metrics with intervals, cost, and reasons for missing numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDTH, HEIGHT = 170, 38
 
 
 def ranking_table(found: SetResult, finding: Finding) -> str:
-    """Sentinels stand among the metrics, where their numbers put them; people on top."""
+    """Return the table: people on top, and sentinels ranked among the metrics."""
     ceiling = found.ceiling.get(found.main, NOTHING)
     estimates = [ceiling, *(main(row, found) for row in found.rows)]
     chart = IntervalChart.around(estimates, chance(found.main), WIDTH, HEIGHT)
@@ -79,7 +79,7 @@ def _rank(row: MetricRow) -> str:
 
 
 def _numbers(found: SetResult, who: str, statistics: Mapping[str, Estimate], drawing: str) -> str:
-    """The main statistic in full, its drawing, and the others with intervals on request."""
+    """Return cells: the main statistic with its interval and chart, the others with tooltips."""
     cells = []
     for statistic in found.statistics:
         estimate = statistics.get(statistic, NOTHING)

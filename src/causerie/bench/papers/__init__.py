@@ -1,1 +1,1 @@
-"""The tables of the five papers, printed and ours."""
+"""The tables of the five papers, as printed and as reproduced."""

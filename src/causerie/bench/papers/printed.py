@@ -1,7 +1,7 @@
-"""The numbers the five papers print, as data: one JSON file a paper, cells as they stand there.
+"""The numbers that the five papers print, as data: one JSON file per paper.
 
-A cell is written as printed: "0.294*" has a marker, "0.227±0.018" a deviation over seeds, and
-"?" could not be read with certainty in our copy of the paper.
+A cell is written as printed: "0.294*" has a marker, "0.227±0.018" a standard deviation over
+seeds, and "?" could not be read with certainty in our copy of the paper.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from causerie.errors import CauserieError
 PAPERS = ("causalscore", "density", "grade", "cf-lstm", "cpmi")
 
 RANKINGS = ("recall@1", "mrr")
-"""Statistics of finding the true response of dialogues, which need no judgement."""
+"""Statistics of finding the true response in dialogues, which need no judgement."""
 
 _CELL = re.compile(r"(?P<value>-?\d+(\.\d+)?)(?P<marker>[*+])?(±(?P<deviation>\d+\.\d+))?")
 
 
 @dataclass(frozen=True)
 class Column:
-    """What the numbers of a column are."""
+    """What the numbers in a column mean."""
 
     label: str
     statistic: str
     """One of the protocol's statistics; "average" is the mean of the row's other cells."""
     protocol: str | None = None
-    """How to make the same number here; None where the data is not public."""
+    """Name of the protocol that reproduces the number; None if the data is not public."""
     corpus: str | None = None
-    """The dialogues whose true responses are to be found, where that is what is measured."""
+    """Corpus whose true responses are to be found, for the statistics in `RANKINGS`."""
     unit: float = 1.0
-    """What a printed 1 stands for: 0.01 where the paper prints percent."""
+    """Value of a printed 1: 0.01 where the paper prints per cent."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Cell:
 
     printed: str
     value: float | None
-    """In natural units (a correlation lies between -1 and 1); None if it could not be read."""
+    """The number in natural units (a correlation from -1 to 1); None if it is illegible."""
     marker: str | None
-    """What the sign behind the number means is in the table's `markers`."""
+    """Sign behind the number, explained in the table's `markers`."""
     deviation: float | None
 
 
@@ -57,26 +57,26 @@ class Row:
     """One method of a table."""
 
     method: str
-    """As printed."""
+    """Name of the method, as printed."""
     metric: str | None
-    """Its name in causerie, `metric` or `metric.dimension`; None where there is none.
+    """Its name in causerie, `metric` or `metric.dimension`; None if causerie does not have it.
 
-    A metric with dimensions is compared by the one the column's protocol is about, else by
-    its `overall`.
+    A metric with dimensions is compared by the dimension of the column's protocol, or else by its
+    `overall`.
     """
     cells: tuple[Cell, ...]
-    """One per column."""
+    """The numbers, one per column."""
     variant: str | None = None
-    """Which ablation the metric was trained as; None: the metric as it is."""
+    """Ablation as which the metric was trained; None for the metric itself."""
     group: str | None = None
     note: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the metric, where the row is not about its defaults."""
+    """Options of the metric in this row, where they differ from its defaults."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows under the same columns; tables with several dimensions or sets have several."""
+    """Rows under the same columns; tables with several dimensions or sets have several blocks."""
 
     title: str
     columns: tuple[Column, ...]
@@ -86,13 +86,13 @@ class Block:
 @dataclass(frozen=True)
 class Table:
     number: str
-    """As printed; "text" for numbers in the running text."""
+    """Number as printed; "text" for numbers in the running text."""
     title: str
     blocks: tuple[Block, ...]
     markers: Mapping[str, str]
     notes: tuple[str, ...]
     models: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By metric and judged set: the research variant that is the paper's model of the domain."""
+    """Research artifact that is the paper's model of a domain, by metric and judged set."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Paper:
     name: str
     title: str
     differs: str
-    """One sentence on what the paper had and we do not."""
+    """One sentence on what the authors had and we do not."""
     tables: tuple[Table, ...]
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """What rows that need a training of their own call it."""
+        """Names of the variants that have to be trained for some rows."""
         rows = (row for table in self.tables for block in table.blocks for row in block.rows)
         return tuple(dict.fromkeys(row.variant for row in rows if row.variant))
 
@@ -119,7 +119,7 @@ class Paper:
 
 @cache
 def printed_tables(paper: str) -> Paper:
-    """The printed tables of one of `PAPERS`."""
+    """Return the printed tables of one of `PAPERS`."""
     if paper not in PAPERS:
         raise CauserieError(f"there is no paper {paper!r}: use one of {', '.join(PAPERS)}")
     text = files("causerie.bench.papers").joinpath(f"{paper}.json").read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ def printed_tables(paper: str) -> Paper:
 
 
 def parse_paper(data: Mapping[str, Any]) -> Paper:
-    """A paper's file as objects; a ValueError says where it contradicts itself."""
+    """Return a paper's file as objects; raise ValueError where it is inconsistent."""
     tables = tuple(_table(table, data["paper"]) for table in data["tables"])
     return Paper(data["paper"], data["title"], data["differs"], tables)
 
@@ -139,7 +139,7 @@ def _table(data: Mapping[str, Any], paper: str) -> Table:
     for row in (row for block in blocks for row in block.rows):
         for cell in row.cells:
             if cell.marker is not None and cell.marker not in markers:
-                raise ValueError(f"{where}: {row.method}: nothing says what {cell.marker!r} means")
+                raise ValueError(f"{where}: {row.method}: markers do not explain {cell.marker!r}")
     notes, models = tuple(data.get("notes", ())), data.get("models", {})
     return Table(data["number"], data["title"], blocks, markers, notes, models)
 
@@ -148,11 +148,11 @@ def _block(data: Mapping[str, Any], where: str) -> Block:
     columns = tuple(Column(**column) for column in data["columns"])
     for column in columns:
         if column.corpus is not None and column.statistic not in RANKINGS:
-            raise ValueError(f"{where}: no {column.statistic!r} says how true responses are found")
+            raise ValueError(f"{where}: {column.statistic!r} does not rank true responses")
         if column.protocol is None:
             continue
         if column.protocol not in protocols():
-            raise ValueError(f"{where}: there is no protocol {column.protocol!r}")
+            raise ValueError(f"{where}: unknown protocol {column.protocol!r}")
         if column.statistic not in protocols()[column.protocol].statistics:
             raise ValueError(f"{where}: {column.protocol!r} has no {column.statistic!r}")
     rows = tuple(_row(row, columns, where) for row in data["rows"])
@@ -189,4 +189,4 @@ def _cell(printed: str, unit: float) -> Cell:
 
 
 def _scaled(number: str, unit: float) -> float:
-    return round(float(number) * unit, 9)  # without the noise of a product of decimals
+    return round(float(number) * unit, 9)  # without the rounding error of the product

@@ -1,6 +1,6 @@
-"""Protocols: which items, which dimension and which statistics stand behind a paper's numbers.
+"""Protocols: the items, the dimension and the statistics behind a paper's numbers.
 
-They are data (`protocols.json`), so that a paper's column can be repeated exactly, and read.
+They are data (`protocols.json`), so that a paper's column can be read and repeated exactly.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ STATISTICS = (
     "ignore-equal.point-biserial",
     "cont2cat.alpha",
 )
-"""What a protocol can ask for; the last four are CausalScore's schemas for pairs."""
+"""Statistics a protocol can name; the last four are CausalScore's schemas for pairs."""
 
 _CONSISTENT = 1.4826
-"""Makes the median absolute deviation estimate a normal distribution's standard deviation."""
+"""Factor that turns a median absolute deviation into a normal standard deviation."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a paper made the numbers of one column from one judged set."""
+    """How a paper computed the numbers of one column from one judged set."""
 
     name: str
     paper: str
@@ -41,21 +41,21 @@ class Protocol:
     dimension: str
     statistics: tuple[str, ...]
     items: int
-    """How many items (or pairs) are left of the published set."""
+    """Number of items (or pairs) that remain of the published set."""
     filters: tuple[Mapping[str, Any], ...] = ()
-    """Applied in order; each names one of `FILTERS` (or `PAIR_FILTERS`) and its arguments."""
+    """Filters in order; each names one of `FILTERS` or `PAIR_FILTERS`, and its arguments."""
     note: str | None = None
 
 
 @cache
 def protocols() -> Mapping[str, Protocol]:
-    """Every protocol by name."""
+    """Return every protocol by name."""
     text = files("causerie.bench.papers").joinpath("protocols.json").read_text(encoding="utf-8")
     return {name: _protocol(name, facts) for name, facts in json.loads(text).items()}
 
 
 def protocol(name: str) -> Protocol:
-    """The protocol of that name."""
+    """Return the protocol of that name."""
     if name not in protocols():
         known = ", ".join(protocols())
         raise CauserieError(f"there is no protocol {name!r}: use one of {known}")
@@ -63,11 +63,11 @@ def protocol(name: str) -> Protocol:
 
 
 def apply(protocol: Protocol, judged: JudgedSet) -> JudgedSet:
-    """The set as the paper used it: its items after the protocol's filters, one dimension."""
+    """Return the set as the paper used it: the items after all filters, with one dimension."""
     if judged.name != protocol.set:
         raise CauserieError(
-            f"the protocol {protocol.name!r} is about the set {protocol.set!r}, not "
-            f"{judged.name!r}: give that one"
+            f"the protocol {protocol.name!r} uses the set {protocol.set!r}, not "
+            f"{judged.name!r}: use that one"
         )
     if protocol.dimension not in judged.dimensions:
         raise CauserieError(
@@ -91,7 +91,7 @@ def apply(protocol: Protocol, judged: JudgedSet) -> JudgedSet:
 
 
 def among_systems(protocol: Protocol) -> Protocol:
-    """A protocol of pairs without those in which one response was written by a person."""
+    """Return a protocol of pairs without those that contain a human-written response."""
     return replace(protocol, filters=(*protocol.filters, {"filter": "without-humans"}))
 
 
@@ -111,7 +111,7 @@ def without_systems(items: Sequence[JudgedItem], systems: Sequence[str]) -> Sequ
 def without_outlying_ratings(
     items: Sequence[JudgedItem], dimension: str, deviations: float
 ) -> Sequence[JudgedItem]:
-    """Leave out each item's ratings far from its median; items left with none go too."""
+    """Leave out each item's ratings far from its median, and items without any left."""
     kept = []
     for item in items:
         ratings = _near_median(item.ratings.get(dimension, ()), deviations)
@@ -121,7 +121,7 @@ def without_outlying_ratings(
 
 
 def background_as_context(items: Sequence[JudgedItem]) -> Sequence[JudgedItem]:
-    """Put the background in front of the context, one turn a line, said by the responder."""
+    """Put the background before the context, one turn per line, spoken by the responder."""
     return [
         replace(item, item=_grounded(item.item)) if isinstance(item.item, Exchange) else item
         for item in items
@@ -129,7 +129,7 @@ def background_as_context(items: Sequence[JudgedItem]) -> Sequence[JudgedItem]:
 
 
 def without_humans(pairs: Sequence[JudgedPair]) -> Sequence[JudgedPair]:
-    """Leave out the pairs in which one response was written by a person."""
+    """Leave out pairs that contain a human-written response."""
     return [pair for pair in pairs if not any(pair.humans)]
 
 

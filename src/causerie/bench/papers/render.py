@@ -13,24 +13,24 @@ from causerie.render.tables import Marked, Table, markdown_table
 
 
 def reproduction_markdown(reproduction: Reproduction) -> str:
-    """The paper's tables, each cell `printed / ours`."""
+    """Return the paper's tables as Markdown, each cell `printed / ours`."""
     return _document(reproduction, _Style("## {}", "### {}", "**{}**", "{}  ", _markdown_lines))
 
 
 def reproduction_text(reproduction: Reproduction, width: int = 100) -> str:
-    """The same for a terminal: tables wider than `width` continue below themselves."""
+    """Return the tables for a terminal; those wider than `width` continue below themselves."""
     grid = partial(_text_tables, width=width)
     return _document(reproduction, _Style("{}", "{}", "{}", "{}", grid))
 
 
 _Rows: TypeAlias = Sequence[tuple[str | None, Sequence[str]]]
-"""Each with the name of the group that begins with it, if one does, and its cells."""
+"""Cells of rows, each with the name of the group that begins with it, if any."""
 _Grid: TypeAlias = Callable[[Sequence[str], _Rows], list[str]]
 
 
 @dataclass(frozen=True)
 class _Style:
-    """How the parts of a document are written: templates, and what makes lines of a table."""
+    """How the parts of a document are written: templates, and a function for lines of a table."""
 
     paper: str
     table: str
@@ -97,7 +97,7 @@ def _legend(reproduction: Reproduction) -> str:
 
 
 def _cell(cell: Cell, ours: Ours, column: Column) -> str:
-    # As many decimals as the paper has.
+    # As many decimals as in the paper.
     decimals = len(cell.printed.split("±")[0].rstrip("*+").partition(".")[2])
     if cell.value is None:
         decimals = 3 if column.unit == 1 else 2

@@ -1,7 +1,7 @@
-"""A paper's tables again, with our numbers where causerie has the metric and the user the data.
+"""A paper's tables with our numbers, where causerie has the metric and the user has the data.
 
-Which items, dimension and statistic stand behind a printed number is the column's protocol;
-which metric, the row's. A cell that stays empty has a footnote that says why.
+The column's protocol says which items, dimension and statistic are behind a printed number; the
+row says which metric. Empty cells have a footnote with the reason.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ from causerie.stats import (
 from causerie.training.corpus import Corpus
 
 SEED, RESAMPLES = 0, 200
-"""Of intervals; agreements take long to resample, and get so many."""
+"""Seed of intervals, and resamples for alpha, which takes long to resample."""
 OWN = "not in the paper"
-"""The group of rows that were added."""
+"""Group name of the rows that were added to a table."""
 
 
 @dataclass(frozen=True)
 class Ours:
     """Our number for a printed one.
 
-    Without number and footnote, causerie has no such method, or the caller left it out.
+    It has neither number nor footnote if causerie has no such method or the caller left it out.
     """
 
     estimate: Estimate | None = None
-    """With its 95% interval, by dialogue or context."""
+    """Our number with its 95% interval, by dialogue or context."""
     footnotes: tuple[int, ...] = ()
-    """Counted from 1: why there is no number, what it rests on, what its metric learned from."""
+    """Numbers (from 1) of notes: why no number is given, its basis, the metric's training data."""
     among_systems: Estimate | None = None
-    """Of pairs, the same without those in which a person wrote one of the responses."""
+    """Our number without pairs that contain a human-written response, for sets of pairs."""
     significant: bool = False
-    """The interval of a correlation is above or below 0 (p < 0.05)."""
+    """Whether the interval of a correlation excludes 0 (p < 0.05)."""
 
 
 @dataclass(frozen=True)
 class ReproducedTable:
     printed: Table
-    """Rows as in the paper; metrics that it does not have stand in rows of their own."""
+    """The table as in the paper, with rows added for metrics that the paper does not have."""
     ours: tuple[tuple[tuple[Ours, ...], ...], ...]
-    """By block, row and column of the printed table."""
+    """Our numbers by block, row and column of the printed table."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +103,16 @@ def reproduce(
     variants: Mapping[str, str] | None = None,
     watch: Watch = ignore,
 ) -> Reproduction:
-    """Every table of one of `PAPERS`, with our numbers on the judged sets of the folder.
+    """Return every table of one of `PAPERS`, with our numbers on the judged sets in the folder.
 
-    `metrics` restricts our numbers to some metrics; without it, all that the paper's rows
-    name and that are installed are computed. A metric that no row of the paper is about, or that
-    goes by an alias, has a row of its own in every table with public data. `options` are by
-    alias; where a printed row asks for others, the row's are used. `variants` has the artifacts of
-    rows that need a training of their own, by what these rows call it ("without graph"). Scorers
-    that are given the same `engines` share their networks.
+    `metrics` restricts our numbers to some metrics; by default all installed metrics named by the
+    paper's rows are computed. A metric that the paper does not have, or that has an alias, gets a
+    row of its own in every table with public data. `options` are by alias; options of a printed
+    row take precedence. `variants` maps the variants that some rows need ("without graph") to
+    their trained artifacts. Reproductions given the same `engines` share their networks.
     """
     if not Path(folder).is_dir():
-        raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
+        raise CauserieError(f"there is no folder {folder}: name the one with the judged sets")
     printed = printed_tables(paper)
     check_variants(variants or {}, [printed])
     if metrics is None:
@@ -145,17 +144,17 @@ def reproduce(
 
 
 def check_variants(variants: Mapping[str, str], papers: Sequence[Paper]) -> None:
-    """Refuse a variant that no row of the papers is about."""
+    """Raise an error for a variant that no row of the papers needs."""
     known = [name for paper in papers for name in paper.variants]
     for name in variants:
         if name not in known:
             raise CauserieError(
-                f"no row is about the variant {name!r}: there are {', '.join(known) or 'none'}"
+                f"no row uses the variant {name!r}: there are {', '.join(known) or 'none'}"
             )
 
 
 def _with_rows(block: Block, aliases: Sequence[str]) -> Block:
-    """The block, and below it a row for every metric of these if its data is public."""
+    """Return the block with a row added for each of these metrics, if its data is public."""
     if not any(column.protocol or column.corpus for column in block.columns):
         return block
     nothing = tuple(Cell(NONE, None, None, None) for _ in block.columns)
@@ -164,11 +163,11 @@ def _with_rows(block: Block, aliases: Sequence[str]) -> Block:
 
 
 class _EmptyError(Exception):
-    """Why a cell stays empty; without a text, the reader needs no reason."""
+    """Why a cell stays empty; without text, no reason needs to be given."""
 
 
 class _Filling:
-    """Fills cells one by one; what several of them need is read and scored once."""
+    """Fills cells one by one; data and scores that several cells need are computed once."""
 
     def __init__(
         self,
@@ -231,7 +230,7 @@ class _Filling:
         return Ours(estimate, footnotes, beside, _apart_from_0(column.statistic, estimate))
 
     def _ranked(self, row: Row, column: Column, corpus: str) -> Ours:
-        """How often the true response of dialogues is found, which takes no judgement."""
+        """Return how often the true response of dialogues is found, which needs no judgement."""
         metric = self._chosen(row, "")
         name = f"{corpus}.jsonl.gz"
         path = next((f for p in ("", "corpora") if (f := self.folder / p / name).is_file()), None)
@@ -254,7 +253,7 @@ class _Filling:
         return Ours(estimate, self._footnotes(drawn))
 
     def _asked(self, row: Row, column: Column) -> tuple[Metric, Protocol]:
-        """The metric and the protocol that a cell is about."""
+        """Return the metric and the protocol of a cell."""
         if row.metric is None or not self._wanted(row):
             raise _EmptyError
         if column.protocol is None:
@@ -266,7 +265,7 @@ class _Filling:
         return row.group == OWN or self._fills(_split(row.metric)[0])
 
     def _chosen(self, row: Row, judged: str) -> Metric:
-        """The metric of a row: the caller's own, or as the row, and the table, asks for it."""
+        """Return the metric of a row: the caller's own, or the one the row and the table name."""
         if row.metric is None or not self._wanted(row):
             raise _EmptyError
         if row.group == OWN:
@@ -292,13 +291,13 @@ class _Filling:
             raise _EmptyError(f"`{metric.name}` cannot be used: {error}.") from None
 
     def _fills(self, name: str) -> bool:
-        """Whether rows of that metric are to be filled."""
+        """Return whether rows of that metric are to be filled."""
         return self.others_too or (name in self.own and self.own[name].name == name)
 
     def _estimate(
         self, row: Row, column: Column, metric: Metric, recipe: Protocol
     ) -> tuple[JudgedSet, Estimate]:
-        """The number and the items it rests on."""
+        """Return the items of a number, and the number."""
         judged = self._judged(recipe)
         dimension = None if row.group == OWN else _split(row.metric or "")[1]
         batch = self._scores(metric, recipe, judged)
@@ -317,7 +316,7 @@ class _Filling:
         return judged, estimate
 
     def _metric(self, name: str, options: Mapping[str, Any]) -> Metric:
-        """The metric of a printed row; what the row asks for wins over what the caller chose."""
+        """Return the metric of a printed row, whose options take precedence over the caller's."""
         if name not in self._installed:
             raise _EmptyError(f"The metric `{name}` is not installed.")
         chosen = changed(self.own[name]) if name in self.own else {}
@@ -336,14 +335,14 @@ class _Filling:
             raise _EmptyError(_sentence(str(error))) from None
 
     def _units_of(self, recipe: Protocol, judged: JudgedSet) -> Units:
-        """They do not depend on the dimension, so protocols on the same items share them."""
+        """Return the units, which protocols on the same items share, as no dimension matters."""
         key = _items_key(recipe)
         if key not in self._units:
             self._units[key] = units_of(judged)
         return self._units[key]
 
     def _scores(self, metric: Metric, recipe: Protocol, judged: JudgedSet) -> Batch:
-        """Scored once; a metric that cannot run (missing weights, say) is tried once."""
+        """Return scores, computed once; an unusable metric (missing weights, say) is tried once."""
         place = (metric, _items_key(recipe))
         if metric in self._unusable:
             raise _EmptyError(self._unusable[metric])
@@ -366,7 +365,7 @@ class _Filling:
 
 
 def _split(named: str | None) -> tuple[str, str | None]:
-    """The metric of a row, and which of its dimensions if the row says so."""
+    """Return the metric of a row, and its dimension if the row names one."""
     name, dot, dimension = (named or "").partition(".")
     return name, dimension if dot else None
 
@@ -374,7 +373,7 @@ def _split(named: str | None) -> tuple[str, str | None]:
 def _statistic(
     name: str, judged: JudgedSet, units: Units, scores: FloatArray, dimension: str
 ) -> Estimate:
-    """One of `protocols.STATISTICS` of one column; `scores` with higher being better."""
+    """Return one of `protocols.STATISTICS` for one column of `scores`, where higher is better."""
     judgement = judgement_of(judged, units, dimension)
     if name.endswith(("pearson", "spearman")):
         ranks = name.endswith("spearman")
@@ -393,14 +392,14 @@ def _statistic(
 
 
 def _apart_from_0(statistic: str, estimate: Estimate) -> bool:
-    """Whether a correlation is significant; chance does not give 0 in an agreement."""
+    """Return whether a correlation is significant; for alpha, chance is not 0."""
     if statistic == "cont2cat.alpha" or estimate.low is None or estimate.high is None:
         return False
     return estimate.low > 0 or estimate.high < 0
 
 
 def _seen(metric: Metric, judged: str) -> list[str]:
-    """What a metric learned from that is no stranger to a set."""
+    """Return notes on training data of the metric that is related to a set."""
     corpus = entry_for(judged).corpus
     if corpus is None or not isinstance(metric, TrainedMetric):
         return []
@@ -413,7 +412,7 @@ def _seen(metric: Metric, judged: str) -> list[str]:
 
 
 def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: bool) -> str:
-    """The column about a dimension, or else the metric's `overall`."""
+    """Return the column for a dimension, or else the metric's `overall`."""
     if len(columns) == 1:
         return columns[0]
     known = {_letters(column.removeprefix(f"{metric.name}.")): column for column in columns}
@@ -424,7 +423,7 @@ def _column(metric: Metric, columns: Sequence[str], dimension: str, or_overall: 
 
 
 def _letters(name: str) -> str:
-    """ "Semantically appropriate" and "semantically-appropriate" are one dimension."""
+    """Keep the letters: "Semantically appropriate" and "semantically-appropriate" are the same."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 

@@ -1,1 +1,1 @@
-"""The judged sets: what is known about each, how it is read, converted and sampled."""
+"""The judged sets: what is known about each, and how it is read, converted and sampled."""

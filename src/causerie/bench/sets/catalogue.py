@@ -1,7 +1,7 @@
-"""The sets this bench knows: what each is, where it is published, and where it lies on disk.
+"""The catalogue of judged sets: what each is, where it is published, and how its file is found.
 
-The facts are in `catalogue.json`; sets of the same shape that are not in it work as well, with
-the defaults below.
+The facts are in `catalogue.json`; other sets of the same format work as well, with the defaults
+below.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from causerie.training.judgements import Terms
 SetLevel: TypeAlias = Literal["turn", "dialogue", "pair", "attack"]
 
 HUMAN_SYSTEMS = ("human", "ground-truth", "Original Ground Truth", "New Human Generated")
-"""Names under which sets list responses written by people."""
+"""Names by which sets denote human-written responses."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class SetEntry:
     """What is known about one set."""
 
     name: str
-    """Also the name of its file: `NAME.jsonl` or `NAME.jsonl.gz`."""
+    """Name of the set and of its file, `NAME.jsonl` or `NAME.jsonl.gz`."""
     title: str
     level: SetLevel
     items: int
@@ -38,36 +38,36 @@ class SetEntry:
     url: str
     """Where the official file is published."""
     files: tuple[str, ...] = ()
-    """The published files that `convert` turns into this set; empty if it has no converter."""
+    """Published files that `convert` turns into this set; empty if it has no converter."""
     dimensions: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
-    """What people judged, each with the ends of its scale (None: a choice, not a number)."""
+    """Judged dimensions, each with the ends of its scale (None for a choice, not a number)."""
     main: str | None = None
-    """The dimension to report when only one is asked for."""
+    """The dimension reported by default."""
     human_systems: tuple[str, ...] = HUMAN_SYSTEMS
     default: bool = False
-    """Whether a benchmark run takes it unless told otherwise."""
+    """Whether a benchmark run includes it by default."""
     control: bool = False
-    """An attack that changes nothing of substance: a metric should not punish it."""
+    """Whether an attack changes nothing of substance, so that a metric should not punish it."""
     dialogue_id: str | None = None
     """Regular expression whose first group is the dialogue's part of an item's id."""
     corpus: str | None = None
-    """The corpus that its contexts are from: what learned from it is no stranger to them."""
+    """Corpus of its contexts; metrics trained on that corpus have seen them."""
     notes: tuple[str, ...] = ()
     family: str | None = None
-    """Sets with contexts or systems in common: nobody learns from one and is tested on another."""
+    """Group of sets that share contexts or systems, never split between training and testing."""
     learn: Terms = "research"
     """Who may learn from its judgements (see `causerie.training.judgements`)."""
     unreliable: str | None = None
     """Why the published judgements cannot support any correlation; None if they can."""
 
     def is_human(self, system: str | None) -> bool:
-        """Whether the responses of this system were written by people."""
+        """Return whether the responses of this system were written by people."""
         return system is not None and _plain(system) in {_plain(s) for s in self.human_systems}
 
     def how_to_get(self) -> str:
-        """One clause: where it is published and how to bring it into shape."""
+        """Return in one clause where it is published and how to convert it."""
         if not self.files:
-            return f"it is published at {self.url}; bring it into the shape of docs/judged-sets.md"
+            return f"it is published at {self.url}; convert it to the format of docs/judged-sets.md"
         return (
             f"get {' and '.join(self.files)} from {self.url} and run "
             f"`causerie bench convert {self.name}` on it"
@@ -76,32 +76,32 @@ class SetEntry:
 
 @cache
 def catalogue() -> Mapping[str, SetEntry]:
-    """Every known set by name."""
+    """Return every known set by name."""
     text = files("causerie.bench.sets").joinpath("catalogue.json").read_text(encoding="utf-8")
     return {name: _entry(name, facts) for name, facts in json.loads(text).items()}
 
 
 def entry_for(name: str) -> SetEntry:
-    """The set of that name; a stranger gets an entry with the defaults."""
+    """Return the entry of a set; one that is not in the catalogue gets the defaults."""
     return catalogue().get(name) or SetEntry(
         name, name, "turn", 0, "unknown", "unknown", "unknown", notes=("not in the catalogue",)
     )
 
 
 def default_sets() -> tuple[str, ...]:
-    """The sets of a benchmark run that names none."""
+    """Return the sets of a benchmark run that names none."""
     return tuple(entry.name for entry in catalogue().values() if entry.default)
 
 
 def find_set(name: str, folder: str | Path) -> Path:
-    """The file of a set: `NAME.jsonl[.gz]` in the folder or its `judged` or `adversarial`."""
+    """Return the file of a set: `NAME.jsonl[.gz]` in the folder, its `judged` or `adversarial`."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise CauserieError(f"there is no folder {folder}: name the one that holds the judged sets")
+        raise CauserieError(f"there is no folder {folder}: name the one with the judged sets")
     for place in (folder, folder / "judged", folder / "adversarial"):
         for suffix in (".jsonl", ".jsonl.gz"):
             path = place / f"{name}{suffix}"
-            # A name that reaches out of the folder ("../x") is nobody's set.
+            # A name that escapes the folder ("../x") is never a set.
             if path.parent == place and path.is_file():
                 return path
     entry = catalogue().get(name)
@@ -115,7 +115,7 @@ def find_set(name: str, folder: str | Path) -> Path:
 def _entry(name: str, facts: dict[str, Any]) -> SetEntry:
     scales = facts.pop("dimensions", {})
     dimensions = {d: None if ends is None else (ends[0], ends[1]) for d, ends in scales.items()}
-    # JSON has no tuples; every other list is one of strings.
+    # JSON has no tuples; all other lists contain strings.
     others: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     return SetEntry(name=name, dimensions=dimensions, **others)
 

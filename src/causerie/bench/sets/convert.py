@@ -1,7 +1,7 @@
-"""From the files as their authors publish them to judged records (docs/judged-sets.md).
+"""Conversion of published files to judged records (docs/judged-sets.md).
 
-A converter takes the published files and yields records; `convert` writes them. What the
-authors publish is theirs: it is read where the user put it, never fetched, never shipped.
+A converter takes the published files and yields records; `convert` writes them. The files belong
+to their authors: they are read where the user has put them, never fetched or shipped.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _VOTES = {
 def convert(name: str, paths: Sequence[str | Path], out: str | Path) -> int:
     """Write the set `name` from its published files to `out` (.jsonl or .jsonl.gz).
 
-    Returns the number of records. The file appears whole or not at all.
+    Return the number of records. The file appears complete or not at all.
     """
     if name not in CONVERTERS:
         known = ", ".join(CONVERTERS)
-        raise CauserieError(f"there is no converter for {name!r}: there is one for {known}")
+        raise CauserieError(f"there is no converter for {name!r}: use one of {known}")
     if not paths:
-        raise CauserieError(f"name the published files to make {name!r} of")
+        raise CauserieError(f"name the published files of {name!r}")
     files, out = [Path(path) for path in paths], Path(out)
     count = 0
     with atomic_write(out) as file:
@@ -48,12 +48,12 @@ def convert(name: str, paths: Sequence[str | Path], out: str | Path) -> int:
         if outer is not file:
             outer.close()
         if not count:
-            raise CauserieError(f"there is nothing of {name!r} in {_names(files)}")
+            raise CauserieError(f"no record of {name!r} found in {_names(files)}: check the files")
     return count
 
 
 def _checked(name: str, paths: Sequence[Path]) -> Iterator[Record]:
-    """The converter's records; a file of another shape is a clear error."""
+    """Yield the converter's records; raise a clear error for a file of another format."""
     try:
         yield from CONVERTERS[name](paths)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -64,7 +64,7 @@ def _checked(name: str, paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def fed_turn(paths: Sequence[Path]) -> Iterator[Record]:
-    """fed_data.json: the entries with a response; three turns, then their dialogue."""
+    """Convert fed_data.json: the entries with a response, three turns before their dialogue."""
     entries = _json(paths[0], list)
     waiting: list[Record] = []
     turns = dialogues = 0
@@ -95,7 +95,7 @@ def fed_turn(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def fed_dialog(paths: Sequence[Path]) -> Iterator[Record]:
-    """fed_data.json: the entries without a response."""
+    """Convert fed_data.json: the entries without a response."""
     whole = [(i, e) for i, e in enumerate(_json(paths[0], list)) if "response" not in e]
     for number, (index, entry) in enumerate(whole):
         yield {
@@ -110,7 +110,7 @@ def fed_dialog(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def grade(corpus: str) -> Converter:
-    """human_judgement.json, and any folders with human_ctx/hyp/ref.txt for the references."""
+    """Convert human_judgement.json, with references from folders with human_ctx/hyp/ref.txt."""
 
     def converter(paths: Sequence[Path]) -> Iterator[Record]:
         references = {}
@@ -144,7 +144,7 @@ def grade(corpus: str) -> Converter:
 
 
 def usr(name: str) -> Converter:
-    """pc_usr_data.json or tc_usr_data.json: contexts, each with several responses."""
+    """Convert pc_usr_data.json or tc_usr_data.json: contexts, each with several responses."""
     facts = {"response", "model"}
 
     def converter(paths: Sequence[Path]) -> Iterator[Record]:
@@ -171,7 +171,7 @@ def usr(name: str) -> Converter:
 
 
 def dailydialog_zhao(paths: Sequence[Path]) -> Iterator[Record]:
-    """dd_annotations.json of the Zenodo release, or dailydialog-zhao_eval.json of DSTC10."""
+    """Convert dd_annotations.json from Zenodo, or dailydialog-zhao_eval.json of DSTC10."""
     data = _json(paths[0], (list, dict))
     if isinstance(data, list):
         yield from dstc10(paths)
@@ -198,7 +198,7 @@ def dailydialog_zhao(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def dstc10(paths: Sequence[Path]) -> Iterator[Record]:
-    """A *_eval.json of DSTC10 track 5: one entry a response, contexts one turn a line."""
+    """Convert a *_eval.json of DSTC10 track 5: one entry per response, one line per turn."""
     for entry in _json(paths[0], list):
         context = _alternating(entry["context"].split("\n"))
         references = [text.strip() for text in entry["reference"]]
@@ -215,7 +215,7 @@ def dstc10(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def dstc9_interactive(paths: Sequence[Path]) -> Iterator[Record]:
-    """chatbot1.json ... chatbot11.json: one entry an annotator, a transcript in each."""
+    """Convert chatbot1.json ... chatbot11.json: one entry per annotator, each with a transcript."""
     other = {"context", "human (overall)"}
     for path in sorted(paths, key=lambda p: (len(p.stem), p.stem)):
         dialogues: dict[str, list[Mapping[str, Any]]] = {}
@@ -239,7 +239,7 @@ def dstc9_interactive(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 def pairwise(domain: str) -> Converter:
-    """CausalScore's *-pairwise.json: contexts, each with six compared pairs."""
+    """Convert CausalScore's *-pairwise.json: contexts, each with six compared pairs."""
 
     def converter(paths: Sequence[Path]) -> Iterator[Record]:
         for entry in _json(paths[0], list):
@@ -287,7 +287,7 @@ def _json(path: Path, expected: type | tuple[type, ...]) -> Any:
     except OSError as error:
         raise CauserieError(f"{path} cannot be read ({error.strerror}): check its name") from error
     except (ValueError, RecursionError) as error:
-        raise CauserieError(f"{path} is not JSON: give the file as it is published") from error
+        raise CauserieError(f"{path} is not JSON: use the file as published") from error
     if not isinstance(data, expected):
         raise TypeError(f"the file holds a {type(data).__name__}")
     return data
@@ -301,7 +301,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _transcript(text: str) -> list[dict[str, str]]:
-    """Turns of "User: ..." and "System: ..." lines; other lines continue the message above."""
+    """Return turns from "User: ..." and "System: ..." lines; other lines continue the turn."""
     turns: list[dict[str, str]] = []
     for line in text.split("\n"):
         match = re.match(r"(User|System):", line)
@@ -315,7 +315,7 @@ def _transcript(text: str) -> list[dict[str, str]]:
 
 
 def _alternating(texts: Sequence[str]) -> list[dict[str, str]]:
-    """Turns spoken by A and B in turn, where the source names nobody."""
+    """Return turns spoken alternately by A and B, where the source names no speakers."""
     said = [text.strip() for text in texts if text.strip()]
     return [{"speaker": "AB"[i % 2], "text": text} for i, text in enumerate(said)]
 

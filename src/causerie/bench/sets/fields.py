@@ -1,4 +1,4 @@
-"""The fields of a judged record: turns, references, ratings and votes as they stand in a file."""
+"""Parsing the fields of a judged record: turns, references, ratings and votes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fields: TypeAlias = Mapping[str, object]
 Ratings: TypeAlias = Mapping[str, tuple[float | None, ...]]
 
 LARGEST_RATING = 1e6
-"""No scale goes so far: what is beyond it is a mistake in the file."""
+"""Largest plausible rating; anything beyond it is an error in the file."""
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -34,14 +34,14 @@ def exchange(
 
 
 def read_context(value: object) -> Chat:
-    """The turns of a context; messages of tools and of the background are told apart."""
+    """Return the turns of a context, and apart from them tool messages and background."""
     if not isinstance(value, list):
         raise RecordError("context must be a list of turns")
     return read_chat(value, _turn, "context turn")
 
 
 def _turn(value: object, index: int | None = None) -> Turn | str | None:
-    """A turn of a record, whose speaker may be unknown, or a chat message."""
+    """Return a turn of a record, whose speaker may be unknown, or of a chat message."""
     if not isinstance(value, Mapping) or "text" not in value:
         return any_turn(value, index)
     speaker = optional_text(value, "speaker") or optional_text(value, "role")
@@ -51,13 +51,13 @@ def _turn(value: object, index: int | None = None) -> Turn | str | None:
 
 
 def read_response(context: tuple[Turn, ...], value: object, name: str) -> Turn:
-    """A response, as an object or a bare string; unless it names its speaker, by the listener."""
+    """Read a response, an object or a bare string, by default spoken by the listener."""
     try:
         turn = _turn({"text": value} if isinstance(value, str) else value)
     except RecordError as bad:
         raise RecordError(f"{name}: {bad}") from None
     if not isinstance(turn, Turn):
-        raise RecordError(f"{name} is a message of a tool, or of the background")
+        raise RecordError(f"{name} must be a turn, not a tool or system message")
     if turn.speaker or not any(t.speaker for t in context):
         return turn
     last = context[-1].speaker
@@ -82,7 +82,7 @@ def read_references(fields: Fields) -> tuple[str, ...]:
 
 
 def optional_text(fields: Fields, name: str) -> str | None:
-    """A text that may be missing or blank; ids may be written as numbers."""
+    """Return a text that may be missing or blank, or an id that may be a number."""
     value = fields.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -92,7 +92,7 @@ def optional_text(fields: Fields, name: str) -> str | None:
 
 
 def read_ratings(value: object) -> tuple[Ratings, list[str]]:
-    """The usable ratings, and what is wrong with the others."""
+    """Return the usable ratings, and what is wrong with the others."""
     if not isinstance(value, Mapping) or not value:
         return {}, ["has no ratings"]
     ratings, faults = {}, []
@@ -110,7 +110,7 @@ def read_ratings(value: object) -> tuple[Ratings, list[str]]:
 
 
 def read_rating(value: object) -> float | None:
-    """A rating: a number, also one written as text; anything else ("N/A") is none."""
+    """Return a rating given as a number or as text; None for anything else ("N/A")."""
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -130,7 +130,7 @@ def read_judgements(value: object) -> tuple[tuple[Mapping[str, str], ...], list[
             for dimension, vote in row.items()
             if isinstance(vote, str) and vote.casefold() in known
         }
-        # A missing vote is written as null; anything else is a mistake.
+        # A missing vote is null; anything else unusable is an error.
         odd = sum(vote is not None for vote in row.values()) - len(usable)
         if odd or not isinstance(given, Mapping):
             faults.append(f"annotator {annotator} has {odd or 'only'} unknown judgement(s)")

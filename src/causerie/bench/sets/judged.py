@@ -1,6 +1,6 @@
-"""Judged sets: exchanges, pairs of responses or dialogues with what people said about them.
+"""Judged sets: exchanges, pairs of responses or dialogues with human judgements.
 
-One JSON object a line, `.jsonl` or `.jsonl.gz` (docs/judged-sets.md has every field):
+One JSON object per line, `.jsonl` or `.jsonl.gz` (docs/judged-sets.md has every field):
 
     {"id", "level": "turn", "context": [{"speaker", "text"}], "response": {"speaker", "text"},
      "reference" | "references", "fact", "system", "ratings": {dimension: [one per annotator]}}
@@ -9,7 +9,7 @@ One JSON object a line, `.jsonl` or `.jsonl.gz` (docs/judged-sets.md has every f
      "judgements": [{dimension: "A" | "B" | "both good" | "both bad"}, one per annotator]}
     {"id", "context": [...], "answer", "adversarial", "adversarial_context"}    (attacks)
 
-Nothing in a file stops its reading: what cannot be used is left out and listed in `problems`.
+Reading never stops at a bad record: unusable parts are left out and listed in `problems`.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ _LEVELS: Mapping[object, JudgedLevel] = {
 class JudgedItem:
     """One response (an exchange) or one dialogue with its ratings.
 
-    References are on the exchange's response turn; what the speakers knew (a persona, a fact)
+    References belong to the exchange's response turn; what the speakers knew (a persona, a fact)
     is the dialogue's background.
     """
 
     id: str
     item: Exchange | Dialogue
     ratings: Ratings
-    """By dimension, one per annotator; None where an annotator gave none."""
+    """One rating per annotator, by dimension; None where an annotator gave none."""
     system: str | None
     human: bool
     """Whether a person wrote the response."""
     cluster: str
-    """Shared by items with the same context or of the same dialogue: they are not independent."""
+    """Shared by items with the same context or dialogue, which are not independent."""
 
     def mean(self, dimension: str) -> float | None:
-        """The mean rating, of those who gave one."""
+        """Return the mean of the given ratings, or None if there are none."""
         given = [r for r in self.ratings.get(dimension, ()) if r is not None]
         return math.fsum(given) / len(given) if given else None
 
@@ -86,13 +86,13 @@ class JudgedPair:
     systems: tuple[str, str]
     humans: tuple[bool, bool]
     judgements: tuple[Mapping[str, str], ...]
-    """Of each annotator, by dimension, one of "A", "B", "both good", "both bad"."""
+    """Per annotator, the vote by dimension: "A", "B", "both good" or "both bad"."""
     cluster: str
 
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """A judged set as it was read: `items`, or `pairs` if its level is "pair"."""
+    """A judged set as read from its file: `items`, or `pairs` if the level is "pair"."""
 
     name: str
     level: JudgedLevel
@@ -100,11 +100,11 @@ class JudgedSet:
     pairs: tuple[JudgedPair, ...]
     dimensions: tuple[str, ...]
     problems: tuple[str, ...]
-    """What was left out and why, with its line."""
+    """What was left out and why, with line numbers."""
     sha256: str
-    """Of the uncompressed content."""
+    """Hash of the uncompressed content."""
     rejected: tuple[str, ...] = ()
-    """Those of the problems that cost a whole record, with the file."""
+    """The problems that cost a whole record, with the file name."""
 
     def __len__(self) -> int:
         return len(self.items) or len(self.pairs)
@@ -112,7 +112,7 @@ class JudgedSet:
 
 @dataclass(frozen=True)
 class AttackItem:
-    """A true answer and what an attack made of it."""
+    """A true answer and its corrupted version."""
 
     id: str
     true: Exchange
@@ -134,7 +134,7 @@ class AttackSet:
 
 
 def read_judged(path: str | Path) -> JudgedSet:
-    """Read a judged set; its name, and what is known about it, come from the file's name."""
+    """Read a judged set; the file name identifies the set in the catalogue."""
     entry = entry_for(set_name(path))
     reading = _Reading(path)
     records = list(reading.records())
@@ -157,7 +157,7 @@ def read_judged(path: str | Path) -> JudgedSet:
     if level is None or not (items or pairs):
         raise CauserieError(
             f"{path} has no judged record ({reading.first_problem()}): "
-            "see docs/judged-sets.md for the shape of one"
+            "see docs/judged-sets.md for the format"
         )
     told = (tuple(reading.problems), reading.hash(), tuple(reading.rejected))
     return JudgedSet(entry.name, level, items, pairs, dimensions, *told)
@@ -191,25 +191,25 @@ def read_attack(path: str | Path) -> AttackSet:
     if not items:
         raise CauserieError(
             f"{path} has no attack record ({reading.first_problem()}): "
-            "see docs/judged-sets.md for the shape of one"
+            "see docs/judged-sets.md for the format"
         )
     told = (tuple(reading.problems), reading.hash(), tuple(reading.rejected))
     return AttackSet(entry.name, tuple(items), entry.control, *told)
 
 
 def tell_rejected(found: JudgedSet | AttackSet, watch: Watch) -> None:
-    """Tell which records could not be read, as the readers of other files do."""
+    """Report the records that could not be read, as readers of other files do."""
     for record in found.rejected:
         watch(Progress("reading", note=f"skipped {record}"))
 
 
 def set_name(path: str | Path) -> str:
-    """The set a file holds, by its name: `fed_turn` for `fed_turn.jsonl.gz`."""
+    """Return the name of the set in a file: `fed_turn` for `fed_turn.jsonl.gz`."""
     return re.sub(r"\.jsonl(\.gz)?$", "", Path(path).name)
 
 
 class _Reading:
-    """One pass over a file: its records, its hash, and what was wrong with it."""
+    """One pass over a file: its records, its hash, and its problems."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
@@ -239,7 +239,7 @@ class _Reading:
         self.problems.append(f"line {line}: {reason}")
 
     def reject(self, line: int, reason: str) -> None:
-        """Leave out the record that begins there."""
+        """Leave out the record that begins on this line."""
         self.problem(line, reason)
         self.rejected.append(f"{self.path}:{line}: {reason}")
 
@@ -252,9 +252,9 @@ class _Reading:
     def context(
         self, line: int, fields: Fields, name: str = "context"
     ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-        """The turns of a context, and what its speakers knew beforehand.
+        """Return the turns of a context, and what its speakers knew beforehand.
 
-        Turns without text and messages of tools are left out, and that is a problem.
+        Turns without text and tool messages are left out and reported as problems.
         """
         chat = read_context(fields.get(name))
         if blank := sum(not turn.text for turn in chat.turns):
@@ -320,7 +320,7 @@ def _pairs(
                 human_text.setdefault(cluster, side.response.text)
         pair = JudgedPair(name, a, b, (first, second), humans, votes, cluster)
         read.append((pair, bool(read_references(fields))))
-    # Published pairs have no reference of their own: the human response to the same context is.
+    # Published pairs have no reference of their own: use the human response to the same context.
     for pair, has_reference in read:
         reference = human_text.get(pair.cluster)
         if reference is None or has_reference:
@@ -342,7 +342,7 @@ def _side(
 
 
 class _Clusters:
-    """Which items belong together: named by the first item met with the same context."""
+    """Assigns items to clusters, named after the first item with the same context."""
 
     def __init__(self, entry: SetEntry) -> None:
         self._pattern = re.compile(entry.dialogue_id) if entry.dialogue_id else None

@@ -1,4 +1,4 @@
-"""What is scored of a judged set: its responses or dialogues, each once; and a fixed sample."""
+"""The units of a judged set that are scored (responses or dialogues, each once), and samples."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _NO_PAIRS: IntArray = np.array([], np.int64)
 
 @dataclass(frozen=True)
 class Units:
-    """The responses or dialogues of a judged set in one order, with what each belongs to."""
+    """The responses or dialogues of a judged set in order, with what each belongs to."""
 
     items: tuple[Item, ...]
     ids: tuple[str, ...]
     clusters: tuple[str, ...]
-    """Items of one cluster are not independent."""
+    """Cluster of each item; items of one cluster are not independent."""
     contexts: tuple[object, ...]
-    """Equal where items answer the same turns."""
+    """Context of each item, equal if items answer the same turns."""
     systems: tuple[str, ...]
-    """Empty where unknown."""
+    """System of each item, empty if unknown."""
     human_written: tuple[bool, ...]
     first: IntArray
-    """Of each pair, which unit is A; empty unless the set is one of pairs."""
+    """Per pair, the unit that is A; empty unless the set consists of pairs."""
     second: IntArray
 
     def __len__(self) -> int:
         return len(self.items)
 
     def only(self, keep: NDArray[np.bool_]) -> Units:
-        """Some of the units, by a mask; pairs are left behind."""
+        """Return the units of a mask, without pairs."""
         places = np.flatnonzero(keep).tolist()
         return Units(
             items=tuple(self.items[i] for i in places),
@@ -56,12 +56,12 @@ class Units:
 
 
 def level_of(judged: JudgedSet) -> Level:
-    """The level of what is scored: of pairs, each response."""
+    """Return the level of the scored units: for pairs, that of each response."""
     return "dialogue" if judged.level == "dialogue" else "turn"
 
 
 def units_of(judged: JudgedSet) -> Units:
-    """A response that takes part in several pairs is one unit."""
+    """Return the units; a response in several pairs is one unit."""
     return _of_pairs(judged.pairs) if judged.level == "pair" else _of_items(judged.items)
 
 
@@ -74,10 +74,10 @@ Member = TypeVar("Member", bound=_Clustered)
 
 
 def whole_clusters(members: Sequence[Member], most: int, seed: int) -> tuple[Member, ...]:
-    """At most `most` of the members, whole clusters, in their order.
+    """Return at most `most` of the members, in whole clusters and their original order.
 
-    The draw depends on the seed and the clusters' names alone, so it is the same everywhere,
-    and a smaller sample is part of a larger one. One cluster is always taken.
+    The draw depends only on the seed and the clusters' names, so it is the same everywhere, and a
+    smaller sample is part of a larger one. At least one cluster is always taken.
     """
     if len(members) <= most:
         return tuple(members)
@@ -93,7 +93,7 @@ def whole_clusters(members: Sequence[Member], most: int, seed: int) -> tuple[Mem
 
 
 def sampled(judged: JudgedSet, most: int, seed: int) -> JudgedSet:
-    """The set with at most `most` of its items (or pairs), whole clusters."""
+    """Return the set with at most `most` of its items (or pairs), in whole clusters."""
     return replace(
         judged,
         items=whole_clusters(judged.items, most, seed),
@@ -139,5 +139,5 @@ def _of_pairs(pairs: Sequence[JudgedPair]) -> Units:
 
 
 def _context(item: Item) -> object:
-    """What the item answers; a dialogue is a context of its own."""
+    """Return what the item answers; a dialogue is its own context."""
     return tuple(turn.text for turn in item.context) if isinstance(item, Exchange) else item.id

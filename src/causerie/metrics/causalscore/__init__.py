@@ -1,8 +1,8 @@
 """CausalScore: how strongly a response is caused by what was said before it.
 
-C_uncond finds the utterances that the response depends on; C_cond tests each of them given
-each other; the score is the mean of the two mean probabilities (eq. 1), and the explanation is
-the graph that was found.
+C_uncond finds the utterances that the response depends on, C_cond tests each of them given
+another one, and the score is the average of the two mean probabilities (eq. 1). The explanation
+is the causal graph found in this way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CausalScore(MeanMetric):
         "which grow with the number of causes",
     )
     history: int | None = option(
-        None, "turns before the response among which causes are sought [as in training]", least=1
+        None, "number of turns before the response searched for causes [as in training]", least=1
     )
 
     name: ClassVar[str] = "causalscore"
@@ -68,7 +68,7 @@ class CausalScore(MeanMetric):
         return with_context(exchanges, judge)
 
     def graphs(self, exchanges: Sequence[Exchange], engines: Engines) -> list[CausalGraph]:
-        """What the classifiers find about each response."""
+        """Return the causal graph of each response."""
         _, classifiers = self.restored(engines)
         found: list[CausalGraph] = classifiers.graphs(exchanges, self.history)
         return found
@@ -84,7 +84,7 @@ class CausalScore(MeanMetric):
 
     @property
     def _table(self) -> str:
-        """With another history, human scores would be others too: then there is no table."""
+        """Suffix of the calibration tables; with another history than in training there is none."""
         trained = CausalScoreConfig(**self.info.options).history
         return self.score if self.history in (None, trained) else "none"
 
@@ -100,7 +100,7 @@ class CausalScore(MeanMetric):
 
 
 def explain_graph(graph: CausalGraph, turn: int) -> dict[str, Any]:
-    """The graph as plain JSON: dependents by turn, and their p (rows) given another (columns)."""
+    """Return a graph as plain JSON: dependents, and their p (rows) given another (columns)."""
     first = turn - len(graph.unconditional)
     return {
         "dependents": [

@@ -1,4 +1,4 @@
-"""C_uncond and C_cond: the encoder engine and a head together, texts in, probabilities out."""
+"""C_uncond and C_cond: an encoder and a head that turn texts into probabilities."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from causerie.training.encoders import Vectors
 
 CHUNK = 4096
-"""Questions that a head takes at a time."""
+"""Number of questions that a head processes at a time."""
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 """The parts of an artifact that hold the heads."""
 SECOND_ENCODER = "conditional_encoder"
-"""And, for `cross`, the encoder of the conditional classifier."""
+"""The part of an artifact with the conditional classifier's encoder, for `cross`."""
 SHARPNESS = 5.0
-"""Of the cosines: how much they weigh before training."""
+"""Initial weight of the cosine of utterance and response."""
 
 
 class CrossHead(nn.Module):
-    """The texts were read together: one vector, one logit."""
+    """Maps the vector of texts read together to a logit."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -49,11 +49,11 @@ class CrossHead(nn.Module):
 
 
 class TowersHead(nn.Module):
-    """The texts were read each by itself: a small network compares their vectors.
+    """Compares the vectors of texts read separately with a small network.
 
-    It sees each vector, the products and differences of every two, and their cosines; before
-    training the logit is mostly the cosine of the first text and the last, an utterance and a
-    response.
+    Its inputs are each vector, the products and differences of every two, and their cosines.
+    Before training, the logit is mostly the cosine of the first and the last text, an utterance
+    and a response.
     """
 
     def __init__(self, texts: int, dimension: int, width: int, dropout: float) -> None:
@@ -68,7 +68,7 @@ class TowersHead(nn.Module):
             self.classifier.weight[0, 2 * width + self.pairs.index((0, texts - 1))] = SHARPNESS
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Logits of (tuples, texts, dimension)."""
+        """Return the logits of vectors (tuples, texts, dimension)."""
         units = functional.normalize(vectors, dim=-1)
         narrow = self.narrow(vectors.shape[-1] ** 0.5 * units).unbind(dim=1)
         seen = [*narrow]
@@ -81,12 +81,12 @@ class TowersHead(nn.Module):
 
 
 class GivenHead(nn.Module):
-    """C_cond of two towers: what C_uncond says, and how the given utterance changes it.
+    """C_cond of two towers: the logit of C_uncond, and how the given utterance changes it.
 
-    It sees what C_uncond, which stays as it is, says of the utterance and of the given one with
-    the response, and of each with the other: whether one answers the other tells which came
-    first. Before training the logit is all but C_uncond's for the utterance and the response.
-    `distance`: it is also told how far from the response both were said.
+    Its inputs include the logits of C_uncond (which is not trained further) for the utterance and
+    the given one with the response, and for each with the other: whether one answers the other
+    tells which came first. Before training, the logit nearly equals C_uncond's for utterance and
+    response. If `distance`, the distances of both from the response are inputs, too.
     """
 
     ASKED = ((0, 2), (1, 2), (0, 1), (1, 0))
@@ -101,7 +101,7 @@ class GivenHead(nn.Module):
         distance: bool = False,
     ) -> None:
         super().__init__()
-        self._unconditional = (unconditional,)  # in a tuple: no part of this network's weights
+        self._unconditional = (unconditional,)  # in a tuple, so as not to be part of this network
         self.distance = distance
         self.change = TowersHead(3, dimension, width, dropout)
         self.weigh = nn.Linear(len(self.ASKED) + (PLACES if distance else 0), 1)
@@ -113,7 +113,7 @@ class GivenHead(nn.Module):
             self.weigh.bias.zero_()
 
     def forward(self, vectors: Tensor, distances: Tensor) -> Tensor:
-        """Logits of (tuples, texts, dimension): the utterance, the given one, the response.
+        """Return the logits of (tuples, texts, dimension): utterance, given one, response.
 
         `distances` are those of the first two.
         """
@@ -128,13 +128,13 @@ class GivenHead(nn.Module):
 
 PLACES = 5
 PLACES_WEIGHT = 10.0
-"""So that training, which moves a weight a little at every step, can make much of them."""
+"""Scale of the position features, so that small steps of training can use them."""
 
 
 def places(distances: Tensor) -> Tensor:
-    """What C_cond is told of where two utterances stand: the first is special, then less and less.
+    """Return position features of two utterances for C_cond.
 
-    Distances of 0, which only rows have that fill up a batch, count as 1.
+    Distances of 0, which only padding rows have, count as 1.
     """
     far = distances.clamp(min=1).float()
     first = (distances == 1).float()
@@ -143,21 +143,21 @@ def places(distances: Tensor) -> Tensor:
 
 
 class Classifier(ABC):
-    """Whether a response depends on an utterance; all questions have the same number of texts."""
+    """Tells whether responses depend on utterances; all questions have equally many texts."""
 
     head: nn.Module
 
     def __init__(self, encoder: Encoder, config: CausalScoreConfig) -> None:
         self.encoder, self.pooling = encoder, config.pooling
         self.vectors: Vectors = self._encode
-        """Where vectors come from; training of a fixed encoder keeps them all."""
+        """Source of the vectors; training on a fixed encoder replaces it by a cache."""
 
     @abstractmethod
     def logits(self, questions: Sequence[Question], vectors: Vectors) -> Tensor:
-        """One per question, with gradients where the vectors have them."""
+        """Return one logit per question, with gradients if the vectors have them."""
 
     def probabilities(self, questions: Sequence[Question]) -> Floats:
-        """p(dependent) of each question; equal ones are answered once."""
+        """Return p(dependent) of each question; equal ones are computed once."""
         distinct = {question: place for place, question in enumerate(dict.fromkeys(questions))}
         asked = list(distinct)
         answers = np.empty(len(asked), dtype=np.float32)
@@ -175,7 +175,7 @@ class Classifier(ABC):
 
 
 class Cross(Classifier):
-    """The paper's: the encoder reads "utterance [SEP] given [SEP] response"."""
+    """The paper's classifier: the encoder reads "utterance [SEP] given [SEP] response"."""
 
     def __init__(self, encoder: Encoder, config: CausalScoreConfig) -> None:
         super().__init__(encoder, config)
@@ -187,12 +187,12 @@ class Cross(Classifier):
 
 
 class Towers(Classifier):
-    """Every text is encoded by itself, equal ones once."""
+    """Encodes every text by itself, equal ones once."""
 
     def __init__(
         self, encoder: Encoder, config: CausalScoreConfig, unconditional: TowersHead | None = None
     ) -> None:
-        """C_cond, where `unconditional` is the head of C_uncond; without, that one."""
+        """Create C_cond if `unconditional`, the head of C_uncond, is given; else C_uncond."""
         super().__init__(encoder, config)
         size = encoder.dimension, config.width, config.dropout
         head: nn.Module = (
@@ -222,11 +222,11 @@ class Classifiers:
     unconditional: Classifier
     conditional: Classifier
     history: int | None
-    """Turns before a response that they were trained to look at; None: all."""
+    """Number of turns before a response that they were trained on; None for all."""
 
     @classmethod
     def untrained(cls, encoder: Encoder, second: Encoder, config: CausalScoreConfig) -> Classifiers:
-        """Before any training; `second` is the encoder of the conditional one."""
+        """Create untrained classifiers; `second` is the encoder of the conditional one."""
         if config.interaction == "cross":
             return cls(Cross(encoder, config), Cross(second, config), config.history)
         unconditional = Towers(encoder, config)
@@ -236,20 +236,20 @@ class Classifiers:
 
     @property
     def heads(self) -> dict[str, nn.Module]:
-        """By the part of an artifact that holds it."""
+        """The heads by their part in an artifact."""
         return {UNCONDITIONAL: self.unconditional.head, CONDITIONAL: self.conditional.head}
 
     def graphs(
         self, exchanges: Sequence[Exchange], history: int | None = None
     ) -> list[CausalGraph]:
-        """What they find about each response: two calls for all of them together."""
+        """Return the causal graph of each response, with two calls for all of them."""
         windows = [_since_repeated(e, history or self.history) for e in exchanges]
         responses = [exchange.response.text for exchange in exchanges]
         both = list(zip(windows, responses, strict=True))
         asked = [Question(utterance, r) for window, r in both for utterance in window]
         answers = iter(self.unconditional.probabilities(asked).tolist())
         unconditional = [tuple(next(answers) for _ in window) for window in windows]
-        # by place and not by text: two utterances may say the same
+        # by position, not by text: two utterances may have the same text
         pairs = [list(permutations(dependents_of(found), 2)) for found in unconditional]
         asked = [
             Question(window[i], response, window[j], (len(window) - i, len(window) - j))
@@ -264,10 +264,9 @@ class Classifiers:
 
 
 def _since_repeated(exchange: Exchange, history: int | None) -> tuple[str, ...]:
-    """The window in which causes are sought: it begins with a turn that the response repeats.
+    """Return the window searched for causes, which starts at the last turn the response repeats.
 
-    What was said before that turn caused the turn; its repetition, given the turn, depends on none
-    of it.
+    Earlier turns caused that turn; given the turn, its repetition does not depend on them.
     """
     window = window_of(exchange, history)
     response = words(exchange.response.text)
@@ -278,7 +277,7 @@ def _since_repeated(exchange: Exchange, history: int | None) -> tuple[str, ...]:
 
 
 def restore(engines: Engines, artifact: Artifact) -> Classifiers:
-    """C_uncond and C_cond as the artifact's training left them."""
+    """Return the trained C_uncond and C_cond of an artifact."""
     config = CausalScoreConfig(**artifact.options)
     tuning, window = config.encoder_tuning, config.window
     # A probability near one half that falls on the other side changes the whole score.
@@ -294,7 +293,7 @@ def restore(engines: Engines, artifact: Artifact) -> Classifiers:
 
 
 def dependents(classifier: Classifier, items: Sequence[Item]) -> list[tuple[int, ...]]:
-    """Of each item, the utterances that the response depends on."""
+    """Return for each item the utterances that the response depends on."""
     questions = [Question(text, item.response) for item in items for text in item.utterances]
     answers = classifier.probabilities(questions).tolist()
     found, start = [], 0

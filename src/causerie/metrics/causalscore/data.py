@@ -1,7 +1,7 @@
-"""What a training reads: annotated exchanges, or dialogues whose causes nobody annotated.
+"""Training data: annotated exchanges, or dialogues without annotations.
 
-Of the latter, causes are found by alignment (weak labels): every response answers one of the
-utterances before it, and which one is told by how far it is and by what C_uncond says.
+In the latter, causes are found by alignment (weak labels): every response answers one of the
+utterances before it, and the distance and C_uncond tell which.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from causerie.metrics.causalscore.measure import Answers
 
 ROUNDS = 50
-"""Of expectation maximisation; the shares hardly move after the tenth."""
+"""Iterations of expectation maximisation; the shares hardly change after the tenth."""
 LIKELY = 0.1
-"""A weak cause is answered at least so likely: a response may have several."""
+"""Minimum probability of a weak cause; a response may have several."""
 _SUREST = 1e-5
 
 
 @dataclass(frozen=True)
 class Data:
-    """What a training run reads."""
+    """The data of a training run."""
 
     annotated: AnnotatedCorpus
-    """Without annotations, exchanges of the dialogues: their causes are found in training."""
+    """Annotated exchanges; without annotations, exchanges whose causes are found in training."""
     valid: AnnotatedCorpus
     unlabelled: AnnotatedCorpus
-    """Exchanges of which no cause is known but the preceding utterance."""
+    """Exchanges whose only known cause is the preceding utterance."""
 
     @classmethod
     def read(cls, run: TrainingRun) -> Data:
-        """No conversation is in two of them, nor in what is to stay unseen."""
+        """Read the data so that no conversation is in two parts or in the unseen data."""
         unseen = AnnotatedCorpus.read(run.unseen, run.say)
         return cls._annotated(run, unseen) if run.annotations else cls._dialogues(run, unseen)
 
@@ -83,20 +83,20 @@ def _drawn(corpus: Corpus, config: CausalScoreConfig) -> AnnotatedCorpus:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which utterance a response answers, as words are aligned in translation (IBM model 2).
+    """Tells which utterance a response answers, like word alignment in IBM model 2.
 
-    The odds of C_uncond say, but for a constant factor, how much likelier an utterance makes the
-    response; the shares, how often an utterance at a distance is answered at all.
+    Up to a constant factor, the odds of C_uncond are how much more likely an utterance makes the
+    response; the shares are how often an utterance at a given distance is answered.
     """
 
     shares: tuple[float, ...]
-    """By distance from the response, the preceding utterance first."""
+    """Shares by distance from the response, the preceding utterance first."""
 
     @classmethod
     def learn(cls, by: Answers, items: Sequence[Item]) -> Alignment:
-        """The shares under which the responses are likeliest, by expectation maximisation."""
+        """Estimate the shares by expectation maximisation."""
         farthest = max(len(item.utterances) for item in items)
-        odds = np.zeros((len(items), farthest))  # 0: nothing was said there
+        odds = np.zeros((len(items), farthest))  # 0 where there is no utterance
         for row, found in zip(odds, _odds(by, items), strict=True):
             row[: len(found)] = found
         shares = np.full(farthest, 1 / farthest)
@@ -106,7 +106,7 @@ class Alignment:
         return cls(tuple(shares.tolist()))
 
     def chances(self, by: Answers, items: Sequence[Item]) -> list[NDArray[np.float64]]:
-        """That each utterance of an item, oldest first, is the one that is answered."""
+        """Return the probability that each utterance, oldest first, is the one answered."""
         found = []
         for odds in _odds(by, items):
             shares = np.zeros(len(odds))
@@ -117,7 +117,7 @@ class Alignment:
         return found
 
     def label(self, by: Answers, corpus: AnnotatedCorpus, history: int | None) -> AnnotatedCorpus:
-        """The exchanges with their likely causes."""
+        """Return the exchanges with their probable causes."""
         chances = iter(self.chances(by, items_of(corpus, history)))
         sources = []
         for source in corpus.sources:
@@ -132,7 +132,7 @@ class Alignment:
 
 
 def _odds(by: Answers, items: Sequence[Item]) -> list[NDArray[np.float64]]:
-    """Of C_uncond for every utterance of each item, the nearest first."""
+    """Return C_uncond's odds of every utterance of each item, the nearest first."""
     questions = [Question(said, item.response) for item in items for said in item.utterances]
     p = np.clip(by.probabilities(questions).astype(np.float64), _SUREST, 1 - _SUREST)
     stops = np.cumsum([len(item.utterances) for item in items])[:-1]

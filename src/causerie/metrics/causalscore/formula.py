@@ -1,4 +1,4 @@
-"""Equation 1: from what the classifiers find about one response to its score."""
+"""Equation 1 and its variants: the score of a response from the classifiers' probabilities."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 THRESHOLD = 0.5
-"""Above which the response depends on an utterance."""
+"""Probability above which a response counts as dependent on an utterance."""
 
 
 @dataclass(frozen=True)
 class CausalGraph:
     """Probabilities of dependence between the utterances of a window and the response.
 
-    Utterances are told apart by their place in the window, oldest first, not by their text.
+    Utterances are identified by their position in the window, oldest first, not by their text.
     """
 
     unconditional: tuple[float, ...]
@@ -28,18 +28,18 @@ class CausalGraph:
         return dependents_of(self.unconditional)
 
     def given_others(self, utterance: int) -> list[float]:
-        """p of a dependent given each other; the only one keeps its p, as there is no other."""
+        """Return p of a dependent given each other one; a single dependent keeps its own p."""
         others = [self.conditional[utterance, j] for j in self.dependents if j != utterance]
         return others or [self.unconditional[utterance]]
 
     @cached_property
     def direct_causes(self) -> tuple[int, ...]:
-        """Dependents that stay so whichever other dependent is given."""
+        """Dependents that remain dependent given any other."""
         return tuple(i for i in self.dependents if min(self.given_others(i)) > THRESHOLD)
 
     @cached_property
     def strengths(self) -> tuple[float, ...]:
-        """Of each dependent: the mean of its p and of its mean p given another."""
+        """For each dependent, the average of its p and of its mean p given another."""
         return tuple(
             (self.unconditional[i] + _mean(self.given_others(i))) / 2 for i in self.dependents
         )
@@ -62,17 +62,17 @@ def equation_1(graph: CausalGraph) -> float:
 
 
 def max_ci(graph: CausalGraph) -> float:
-    """The strongest conditional dependence alone."""
+    """Return the strongest conditional dependence."""
     return max((p for i in graph.dependents for p in graph.given_others(i)), default=0.0)
 
 
 def total(graph: CausalGraph) -> float:
-    """The strengths of all dependents together: equation 1 has their mean."""
+    """Return the sum of the strengths of all dependents; equation 1 has their mean."""
     return math.fsum(graph.strengths)
 
 
 def noisy_or(graph: CausalGraph) -> float:
-    """The probability of at least one cause, each dependent being one by its strength."""
+    """Return the probability of at least one cause, taking strengths as probabilities."""
     return 1 - math.prod(1 - strength for strength in graph.strengths)
 
 
@@ -88,5 +88,5 @@ SCORES: dict[str, Callable[[CausalGraph], float]] = {
 
 
 def _mean(values: list[float]) -> float:
-    """0 of none: a response that depends on nothing."""
+    """Return the mean; 0 without values, for a response that depends on nothing."""
     return math.fsum(values) / len(values) if values else 0.0

@@ -22,7 +22,7 @@ from causerie.training.encoders import LearnedVectors
 from causerie.training.loop import Task
 
 SELF_TRAINED = (2, 3)
-"""How far from the response an utterance of self-training is: c_{t-2} and c_{t-3}."""
+"""Distances from the response in self-training: c_{t-2} and c_{t-3}."""
 
 
 class Classification(Task):
@@ -56,7 +56,7 @@ class Classification(Task):
         return self.batches[index]
 
     def loss(self, batch: Sequence[Example]) -> Tensor:
-        # Dropout is the paper's for its full tuning; an adapter sees each text a few times.
+        # Only full tuning, as in the paper, has dropout; an adapter sees each text a few times.
         self.encoder.model.train(self._learn_encoder and self.config.tuning == "full")
         logits = self.classifier.logits([example.question for example in batch], self._vectors)
         labels, weights = (
@@ -67,25 +67,25 @@ class Classification(Task):
 
     def validate(self) -> dict[str, float]:
         if self._learn_encoder:
-            self.encoder.forget()  # what it remembers is from other weights
+            self.encoder.forget()  # its cache belongs to older weights
         return predict(self.classifier, self.valid).measures(self.valid)
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of self-training, as it is logged."""
+    """The log entry of one round of self-training."""
 
     round: int
     positives: int
-    """Added in this round."""
+    """Number of positives added in this round."""
     negatives: int
     examples: int
-    """In an epoch of its training."""
+    """Number of examples per epoch."""
     auc: float
-    """On validation data, as is the next."""
+    """AUC on validation data."""
     balanced_accuracy: float
     kept: bool
-    """Better than the round before."""
+    """Whether it was better than the rounds before."""
 
 
 def self_train(
@@ -96,10 +96,10 @@ def self_train(
     fit: Callable[[int, TrainingSet], dict[str, float]],
     log: Callable[[Round], None],
 ) -> None:
-    """Algorithm 1; the classifier ends as its best round left it.
+    """Run algorithm 1; the classifier ends with the weights of its best round.
 
-    `labelled` is the training set with examples of self-training in it, `fit` trains the
-    classifier on, from where it is, and gives its validation scores.
+    `labelled` returns the training set extended by pseudo-labelled examples; `fit` continues the
+    training of the classifier and returns its validation scores.
     """
     pseudo: list[Example] = []
     left = list(unlabelled)
@@ -127,11 +127,10 @@ def self_train(
 def confident(
     classifier: Classifier, unlabelled: Sequence[Example], confidence: float
 ) -> tuple[list[Example], list[Example], list[Example]]:
-    """New positives, as many new negatives, and what is left of the unlabelled.
+    """Return new positives, as many new negatives, and the remaining unlabelled examples.
 
-    Positives are surer than `confidence`, the surest first; the negatives are those that the
-    classifier thinks least of among utterances as far from their response, so that place says
-    nothing about the label.
+    Positives have a probability above `confidence`, the highest first. Negatives have the lowest
+    probabilities at the same distance, so that distance does not predict the label.
     """
     if not unlabelled:
         return [], [], []
@@ -154,7 +153,7 @@ def confident(
 def unlabelled_triples(
     items: Sequence[Item], dependents: Sequence[Sequence[int]], seed: int
 ) -> list[Example]:
-    """What self-training may label: c_{t-2} and c_{t-3} of each item, given a dependent."""
+    """Return candidates for self-training: c_{t-2} and c_{t-3} of each item, given a dependent."""
     rng = random.Random(seed)
     return [
         triple(item, len(item.utterances) - distance, found, False, rng)
@@ -165,7 +164,7 @@ def unlabelled_triples(
 
 
 def fingerprint(examples: Sequence[Example]) -> str:
-    """Equal for equal examples."""
+    """Return a digest of examples."""
     text = json.dumps([asdict(example) for example in examples])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -179,7 +178,7 @@ def _modules(classifier: Classifier) -> tuple[nn.Module, nn.Module]:
 
 
 def weights_of(classifier: Classifier) -> list[dict[str, Tensor]]:
-    """A copy of whatever may be trained of a classifier."""
+    """Return a copy of the trainable weights of a classifier."""
     return [
         {n: p.detach().clone() for n, p in module.named_parameters() if p.requires_grad}
         for module in _modules(classifier)
@@ -187,7 +186,7 @@ def weights_of(classifier: Classifier) -> list[dict[str, Tensor]]:
 
 
 def put_weights(classifier: Classifier, weights: Sequence[dict[str, Tensor]]) -> None:
-    """Give the classifier such a copy back."""
+    """Restore a classifier from such a copy."""
     with torch.no_grad():
         for module, kept in zip(_modules(classifier), weights, strict=True):
             for name, parameter in module.named_parameters():

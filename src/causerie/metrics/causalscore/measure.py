@@ -1,9 +1,9 @@
-"""What the classifiers and the score are measured with, and answers to compare them with.
+"""Evaluation of the classifiers and the score, and baselines for comparison.
 
-Among those is a test of conditional independence on sentence embeddings, which learns nothing:
+One baseline is a test of conditional independence on sentence embeddings, which learns nothing:
 the coordinates of the vectors of utterance, response and given utterance are taken as samples of
-three numbers, which a test of a causal-discovery library can handle. It shows what the trained
-classifiers add, and needs `pip install "causerie[discovery]"`.
+three variables for a test from a causal-discovery library. It shows what the trained classifiers
+add, and needs `pip install "causerie[discovery]"`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     from causerie.metrics.causalscore.classifier import Classifier, Classifiers
 
 DRAWN = 5
-"""Random responses for each true one: a single draw moves the AUC by a hundredth."""
+"""Number of random responses per true one: with a single one the AUC varies by a hundredth."""
 TESTS = ("fisherz", "kci", "rcit")
-"""Partial correlation by regression; a test with kernels, and one with random features, which are
-about forty and ten times slower."""
+"""Partial correlation by regression, a kernel test (about forty times slower), and a test with
+random features (about ten times slower)."""
 SIGNIFICANT = 0.95
-"""Dependent above it, as usual."""
+"""Threshold on 1 - p, at the usual significance level."""
 
 
 class Answers(Protocol):
-    """Whatever says how sure it is that a response depends on an utterance."""
+    """Anything that returns the probability that a response depends on an utterance."""
 
     def probabilities(self, questions: Sequence[Question]) -> NDArray[np.float32]: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """How sure each example's answer is, and whether it is yes."""
+    """The score of each example and the decision on it."""
 
     scores: NDArray[np.float64]
     decisions: NDArray[np.bool_]
@@ -67,7 +67,7 @@ class Answered:
 def evaluation_examples(
     by: Classifiers, corpus: AnnotatedCorpus, seed: int, history: int | None = None
 ) -> dict[str, tuple[Classifier, list[Example]]]:
-    """Both classifiers by their names, each with what it is measured with."""
+    """Return both classifiers by name, each with its evaluation examples."""
     from causerie.metrics.causalscore.classifier import dependents
 
     items = items_of(corpus, history or by.history)
@@ -79,30 +79,30 @@ def evaluation_examples(
 
 
 def predict(by: Answers, examples: Sequence[Example], threshold: float = THRESHOLD) -> Answered:
-    """What a classifier, or a test, answers to every example."""
+    """Return the answers of a classifier or a test to all examples."""
     scores = by.probabilities([example.question for example in examples]).astype(np.float64)
     return Answered(scores, scores > threshold)
 
 
 def always_positive(examples: Sequence[Example]) -> Answered:
-    """Every utterance is a cause."""
+    """Return the answers of a baseline for which every utterance is a cause."""
     return Answered(np.ones(len(examples)), np.ones(len(examples), dtype=bool))
 
 
 def position_only(examples: Sequence[Example]) -> Answered:
-    """The nearer the likelier, and only the preceding utterance is a cause."""
+    """Return the answers of a baseline that knows only distances: the nearest is the cause."""
     distances = np.array([example.distance for example in examples], dtype=np.float64)
     return Answered(-distances, distances == 1)
 
 
 def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Exchange]:
-    """Each exchange answered with `DRAWN` responses of other conversations of the same file."""
+    """Return each exchange with `DRAWN` responses of other conversations of the same file."""
     rng = random.Random(seed)
     by_conversation: dict[tuple[str, ...], list[str]] = {}
     for one in source:
         by_conversation.setdefault(one.conversation, []).append(one.exchange.response.text)
     if len(by_conversation) < 2:
-        raise CauserieError("a single conversation has no others to draw responses from: give more")
+        raise CauserieError("one conversation alone has no negatives: give more conversations")
     conversations = list(by_conversation)
     exchanges = []
     for one in source:
@@ -114,16 +114,16 @@ def with_random_responses(source: Sequence[Annotation], seed: int) -> list[Excha
 
 
 class DiscoveryTest:
-    """Answers with one minus the p-value of independence."""
+    """Answers with 1 - p, where p is the p-value of a test of independence."""
 
     def __init__(self, encoder: Encoder, test: str = "fisherz") -> None:
         if test not in TESTS:
-            raise CauserieError(f"the tests are {', '.join(TESTS)}, not {test!r}")
+            raise CauserieError(f"test must be one of {', '.join(TESTS)}, not {test!r}")
         try:
             from causallearn.utils.cit import CIT
         except ImportError as error:
             raise CauserieError(
-                f"the test {test} is causal-learn's: pip install 'causerie[discovery]'"
+                f"the test {test} needs causal-learn: run `pip install 'causerie[discovery]'`"
             ) from error
         self._encoder, self._name = encoder, test
         self._test: Any = CIT
@@ -141,10 +141,10 @@ class DiscoveryTest:
         )
 
     def _p_value(self, vectors: Floats) -> float:
-        """Of the first and the last being independent given what is between them."""
+        """Return the p-value that the first and the last are independent given those between."""
         data = vectors.T.astype(np.float64)
         given = list(range(1, data.shape[1] - 1))
         try:
             return float(self._test(data, self._name)(0, data.shape[1] - 1, given))
         except (ValueError, np.linalg.LinAlgError):
-            return 1.0  # the given utterance says the same: nothing is left to depend on
+            return 1.0  # the given utterance has the same vector, so nothing is left to explain

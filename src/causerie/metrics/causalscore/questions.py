@@ -1,8 +1,8 @@
-"""What the classifiers are asked, and the examples they learn from and are measured with.
+"""Questions to the classifiers, and the examples for their training and evaluation.
 
 An item is one exchange with a window of the utterances before its response. Classifiers see
-texts; how far from the response an utterance stands is kept for baselines and for drawing, and is
-an input of C_cond alone, and only where its training says so (`distance`).
+texts. The distance of an utterance from the response is kept for baselines and sampling; it is
+an input only of C_cond, and only if trained so (`distance`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from causerie.io import Annotation
 from causerie.training.corpus import AnnotatedCorpus, Corpus, sample
 
 REPEATED = 3
-"""How often a non-cause can come in an epoch, given an utterance drawn anew each time."""
+"""Maximum number of times that a non-cause occurs in an epoch, with other given utterances."""
 _TRIES = 100
 
 
@@ -31,30 +31,30 @@ class Question:
     response: str
     given: str | None = None
     distances: tuple[int, int] | None = None
-    """How far before the response the utterance and the given one were said."""
+    """Distances of the utterance and of the given one from the response, in turns."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Of two texts or three, the response last."""
+        """The two or three texts, the response last."""
         given = () if self.given is None else (self.given,)
         return (self.utterance, *given, self.response)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A response and the utterances before it, as far back as causes are sought."""
+    """A response and the window of utterances before it that is searched for causes."""
 
     utterances: tuple[str, ...]
-    """Oldest first."""
+    """Utterances of the window, oldest first."""
     response: str
     causes: frozenset[int]
-    """Indices of utterances."""
+    """Indices of the utterances that are causes."""
     conversation: tuple[str, ...]
     source: int
-    """Which file it comes from."""
+    """Number of the file that it comes from."""
 
     def distance(self, utterance: int) -> int:
-        """1 is the preceding utterance."""
+        """Return the distance from the response in turns; 1 for the preceding utterance."""
         return len(self.utterances) - utterance
 
     @property
@@ -64,18 +64,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its answer, and where its utterance stands."""
+    """A question with its answer and the distance of its utterance."""
 
     question: Question
     label: bool
     distance: int
     conversation: tuple[str, ...]
     weight: float = 1.0
-    """Of its loss."""
+    """Weight of its loss."""
 
 
 def items_of(corpus: AnnotatedCorpus, history: int | None, first_source: int = 0) -> list[Item]:
-    """Causes outside the window are left out: they cannot be found there."""
+    """Return the items of a corpus; causes outside the window are left out."""
     items = []
     for source, found in enumerate(corpus.sources, start=first_source):
         for one in found:
@@ -88,9 +88,9 @@ def items_of(corpus: AnnotatedCorpus, history: int | None, first_source: int = 0
 
 
 def unlabelled(corpus: Corpus, dialogues: int | None, exchanges: int, seed: int) -> AnnotatedCorpus:
-    """Some exchanges of some dialogues; no cause is known but the preceding utterance.
+    """Draw some exchanges of some dialogues; their only known cause is the preceding utterance.
 
-    The first response of a dialogue is left out: a single utterance has no other to be given.
+    The first response of a dialogue is left out, because it has no second utterance to be given.
     """
     sources = []
     for source, found in enumerate(corpus.sources):
@@ -105,15 +105,15 @@ def unlabelled(corpus: Corpus, dialogues: int | None, exchanges: int, seed: int)
 
 
 def window_of(exchange: Exchange, history: int | None) -> tuple[str, ...]:
-    """What was said in the last `history` turns before a response; None: in all of them."""
+    """Return the texts of the last `history` turns before a response, of all if None."""
     return tuple(turn.text for turn in exchange.last(history or exchange.turn))
 
 
 class NegativeSampler:
-    """What was said in other conversations of the same file.
+    """Draws negatives from other conversations of the same file.
 
-    Responses are drawn from responses: drawn from all utterances, they could be told from true
-    ones by who speaks and how far the conversation is.
+    Responses are drawn from responses only: if drawn from all utterances, they could be told from
+    true ones by the speaker and the stage of the conversation.
     """
 
     def __init__(self, items: Sequence[Item]) -> None:
@@ -126,11 +126,11 @@ class NegativeSampler:
         for source, said in self._responses.items():
             if len({item.conversation for item, _ in said}) < 2:
                 raise CauserieError(
-                    f"file {source + 1} has a single conversation: negatives take another one"
+                    f"file {source + 1} has a single conversation: negatives need another one"
                 )
 
     def response(self, item: Item, rng: random.Random) -> str:
-        """A response that is another conversation's and not the item's in so many words."""
+        """Draw a response of another conversation with a different text."""
         return self._draw(self._responses[item.source], item, rng)
 
     def utterance(self, item: Item, rng: random.Random) -> str:
@@ -141,18 +141,18 @@ class NegativeSampler:
             other, text = rng.choice(said)
             if other.conversation != item.conversation and text != item.response:
                 return text
-        raise CauserieError("the conversations of a file are all but the same: give others")
+        raise CauserieError("the conversations of a file are nearly identical: give others")
 
 
 class TrainingSet(ABC):
-    """Examples by epoch: the positives, each with negatives drawn anew."""
+    """Examples by epoch: the positives, with negatives drawn anew in each."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
     @abstractmethod
     def __len__(self) -> int:
-        """Examples in an epoch."""
+        """Return the number of examples per epoch."""
 
     def epoch(self, number: int) -> list[Example]:
         rng = random.Random(f"{self._seed}/{number}")
@@ -165,9 +165,10 @@ class TrainingSet(ABC):
 
 
 class Pairs(TrainingSet):
-    """For C_uncond: a cause or the preceding utterance, against `others` responses of others.
+    """Training set of C_uncond: a cause or the preceding utterance, against `others` negatives.
 
-    `said`: and against the utterance itself, as nobody answers by repeating what was said.
+    Negatives are responses of other conversations and, if `said`, the utterance itself, because
+    nobody answers by repeating.
     """
 
     def __init__(
@@ -195,13 +196,13 @@ class Pairs(TrainingSet):
 
 
 class Triples(TrainingSet):
-    """For C_cond: a cause given a dependent, against a non-cause in its place.
+    """Training set of C_cond: a cause given a dependent, against a non-cause in its place.
 
-    `dependents` are, for each item, the utterances that C_uncond finds dependent; `pseudo` are
-    examples of self-training, which come in every epoch. Negatives are drawn from the history of
-    each cause. `matched`: every utterance comes once, and weighs as much as the utterances of the
-    other kind have a share in those of its file at its distance; so causes and non-causes weigh
-    the same wherever they stand, and place says nothing about the label.
+    `dependents` has the utterances of each item that C_uncond finds dependent; `pseudo` has
+    examples of self-training, which are part of every epoch. Negatives are drawn from the history
+    of each cause. If `matched`, every utterance occurs once with an overlap weight: the share of
+    the opposite label among the utterances of its file at its distance. Causes and non-causes
+    then weigh the same at every distance, so that distance does not predict the label.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class Triples(TrainingSet):
         return examples
 
     def _drawn(self, item: Item, rng: random.Random | None) -> list[int]:
-        """The utterances of an item that come in an epoch."""
+        """Return the utterances of an item that an epoch includes."""
         if self._matched:
             weighted = self._weights
             return [
@@ -256,7 +257,7 @@ class Triples(TrainingSet):
 
 
 def _overlap(items: Sequence[Item]) -> dict[tuple[int, int, bool], float]:
-    """Weights by file, distance and label, 1 in the mean; none where all are of one kind."""
+    """Return overlap weights by file, distance and label, 1 on average; none without overlap."""
     counts = Counter(
         (item.source, item.distance(i), i in item.causes)
         for item in items
@@ -273,7 +274,7 @@ def _overlap(items: Sequence[Item]) -> dict[tuple[int, int, bool], float]:
 
 
 class PrecedingTwo(TrainingSet):
-    """The ablation: the two preceding utterances, against two of another conversation."""
+    """Training set of the ablation: the two preceding utterances against two others."""
 
     def __init__(self, items: Sequence[Item], seed: int) -> None:
         super().__init__(seed)
@@ -300,7 +301,7 @@ class PrecedingTwo(TrainingSet):
 def triple(
     item: Item, utterance: int, dependents: Sequence[int], label: bool, rng: random.Random
 ) -> Example:
-    """An utterance given a dependent drawn from the others; without any, the nearest utterance."""
+    """Return an example of an utterance given another dependent or else the nearest utterance."""
     others = [i for i in dependents if i != utterance]
     last = len(item.utterances) - 1
     given = rng.choice(others) if others else last - (utterance == last)
@@ -313,7 +314,7 @@ def triple(
 def measured_triples(
     items: Sequence[Item], dependents: Sequence[Sequence[int]], seed: int
 ) -> list[Example]:
-    """For C_cond: every utterance of every item, given one dependent."""
+    """Return evaluation examples of C_cond: every utterance of every item, given a dependent."""
     rng = random.Random(seed)
     return [
         triple(item, utterance, found, utterance in item.causes, rng)

@@ -1,4 +1,4 @@
-"""From annotations and dialogues, or dialogues alone, to an artifact (section 3.2)."""
+"""Training `causalscore` on annotations and dialogues, or on dialogues alone (section 3.2)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 NAME = "causalscore"
 LATER = ("rounds", "curve")
-"""Options that change no training by itself: they can still be set at a resume."""
+"""Options that do not change the training of a single classifier, so a resume may change them."""
 
 LIMITS = (
     "English, the kinds of conversation that it was trained on; others deserve a training of their "
@@ -85,7 +85,7 @@ BEHIND = (
 
 
 class Training:
-    """Both classifiers of one run, one after the other."""
+    """Trains both classifiers of a run, one after the other."""
 
     def __init__(self, engines: Engines, run: TrainingRun, data: Data) -> None:
         self.run, self.data = run, data
@@ -134,7 +134,7 @@ class Training:
             self._remember()
 
     def find_causes(self) -> None:
-        """Label exchanges that nobody annotated, as sure as C_uncond and distance make them."""
+        """Add weak labels, by C_uncond and distance, to exchanges without annotations."""
         history = self.config.history
         aligned = Alignment.learn(self.unconditional, self.items)
         shares = ", ".join(f"{share:.3f}" for share in aligned.shares)
@@ -148,7 +148,7 @@ class Training:
         self.valid_items = items_of(self.data.valid, history)
 
     def train_conditional(self) -> None:
-        """Train C_cond: the learning curve, then algorithm 1; every round is logged."""
+        """Train C_cond: first the learning curve, then algorithm 1 with every round logged."""
         config = self.config
         valid = self.valid_triples()
         untrained = weights_of(self.conditional)
@@ -195,7 +195,7 @@ class Training:
             self._draw_curve()
 
     def _auc(self, valid: Sequence[Example]) -> Estimate:
-        """Of C_cond as it is now, with its interval by conversation."""
+        """Return the present AUC of C_cond, with an interval clustered by conversation."""
         answers = predict(self.conditional, valid).scores
         labels = [example.label for example in valid]
         clusters = [example.conversation for example in valid]
@@ -231,7 +231,7 @@ class Training:
         *,
         learn_encoder: bool,
     ) -> dict[str, float]:
-        """Train on, in a folder of its own; the best validation scores."""
+        """Continue training in a subfolder of its own; return the best validation scores."""
         config = self.config
         task = Classification(classifier, config, examples, valid, learn_encoder=learn_encoder)
         progress = self.run.fit(
@@ -247,11 +247,11 @@ class Training:
             folder=name,
             later=LATER,
         )
-        classifier.encoder.forget()  # what it remembers is from other weights
+        classifier.encoder.forget()  # its cache belongs to older weights
         return progress.best
 
     def _remember(self) -> None:
-        """From now on the encoders stay as they are: every text is encoded once."""
+        """Cache the vectors of the encoders, which are not trained further."""
         self.unconditional.vectors = FixedVectors(self.encoder, self.config.pooling)
         self.conditional.vectors = (
             FixedVectors(self.conditional.encoder, self.config.pooling)
@@ -259,8 +259,8 @@ class Training:
             else self.unconditional.vectors
         )
         if not self.own_encoder:
-            # All at once: which texts are encoded together shows in the last bits of their
-            # vectors, and a resumed run must have the same.
+            # All at once: the last bits of vectors depend on which texts are encoded
+            # together, and a resumed run must have the same.
             items = (*self.items, *self.valid_items, *self.free_items)
             texts = dict.fromkeys(text for i in items for text in (*i.utterances, i.response))
             self.run.say(f"encoding {len(texts):,} texts")
@@ -282,7 +282,7 @@ class Training:
         draw_scores(self.run.folder / "learning-curve.svg", points, "validation AUC", below, ends)
 
     def parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
-        """The weights, as an artifact keeps them."""
+        """Return the weights by part of the artifact."""
         tuning = self.config.encoder_tuning
         parts: dict[str, Mapping[str, torch.Tensor]] = {
             "encoder": tuning.weights(self.encoder.model),
@@ -305,7 +305,7 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
     data = training.data
     bare = run.artifact(NAME, training.encoder, config, training.parts())
     run.say("measuring on validation data")
-    saved = restore(engines, bare)  # the weights as they are saved
+    saved = restore(engines, bare)  # with the weights as they will be saved
     results, behind = measure(saved, data.valid, config.seed)
     labelled = "annotated exchanges" if run.annotations else "exchanges without annotations"
     facts = {
@@ -350,22 +350,25 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
 
 
 def _with_causes(run: TrainingRun) -> TrainingRun:
-    """The run, with weak labels where there are no annotations."""
+    """Return the run, with weak labels if there are no annotations."""
     config: CausalScoreConfig = run.config
     if run.annotations and config.causes == "weak":
-        raise CauserieError("causes=weak takes dialogues alone: leave --annotations out")
+        raise CauserieError("causes=weak learns from dialogues alone: omit --annotations")
     if run.annotations or config.causes != "annotated":
         return run
     run.say(
-        "no annotations: the conditional classifier learns from weak labels, by what the "
-        "unconditional one says of utterances and how far they are from the response"
+        "no annotations: the conditional classifier learns from weak labels, which depend on the "
+        "unconditional classifier and on the distance from the response"
     )
     return replace(run, config=replace(config, causes="weak"))
 
 
 def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[str, Any], bool]:
-    """Results: both classifiers beside trivial answers, true against random responses by every
-    score; and whether places of utterances find annotated causes better than C_cond does."""
+    """Return results, and whether distance alone finds annotated causes better than C_cond.
+
+    The results compare both classifiers with trivial baselines, and true with random responses
+    by every score.
+    """
     results: dict[str, Any] = {}
     surest: dict[str, float] = {}
     for name, (classifier, examples) in evaluation_examples(by, valid, seed).items():
@@ -393,7 +396,7 @@ def measure(by: Classifiers, valid: AnnotatedCorpus, seed: int) -> tuple[dict[st
 
 
 def calibrate(by: Classifiers, valid: AnnotatedCorpus) -> dict[str, torch.Tensor]:
-    """Quantiles of the scores of held-out human responses and dialogues."""
+    """Return quantiles of the scores of held-out human responses and dialogues."""
     groups = [dialogue.exchanges() for dialogue in valid.dialogues.dialogues]
     graphs = by.graphs([exchange for group in groups for exchange in group])
     tables: dict[str, torch.Tensor] = {}

@@ -1,7 +1,7 @@
 """DEnsity: how likely a response is among human responses.
 
-A response selection model gives features g(c, r); a Gaussian is fitted to those of human
-exchanges; the score is the negative Mahalanobis distance (eq. 3) to it.
+A response selection model computes features g(c, r), a Gaussian is fitted to those of human
+exchanges, and the score is the negative Mahalanobis distance to it (eq. 3).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class HumanDensity:
-    """What an artifact knows: features of exchanges, and where those of people lie."""
+    """A restored artifact: the feature extractor and the distribution of human features."""
 
     extractor: Extractor
     gaussian: Gaussian
     random_logit: float
-    """The classifier's score of a random response, which has a probability of one half."""
+    """Mean logit of random responses, at which the classifier's probability is one half."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Density(TrainedMetric):
         "mahalanobis", "mahalanobis (paper), euclidean, or the selection model's own score"
     )
     dialogue: Literal["mean", "rms"] = option(
-        "mean", "of the turns' scores, or rms: minus the root of the mean squared distance"
+        "mean", "mean of the turns' scores, or rms: the negative root mean square distance"
     )
 
     name: ClassVar[str] = "density"
@@ -55,7 +55,7 @@ class Density(TrainedMetric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dialogue == "rms" and self.distance == "classifier":
-            raise CauserieError("dialogue=rms is for distances: the classifier's score has a sign")
+            raise CauserieError("dialogue=rms needs a distance: the classifier's score has a sign")
 
     def columns(self, level: Level) -> tuple[Column, ...]:
         bound = None if self.distance == "classifier" else 0.0

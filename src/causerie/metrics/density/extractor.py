@@ -1,4 +1,4 @@
-"""g(c, r) on whole exchanges: the encoder engine and a head together."""
+"""The features g(c, r) of exchanges, computed by an encoder and a head."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from causerie.models.artifact import Artifact
 
 CHUNK = 1024
-"""Exchanges that a head takes at a time."""
+"""Number of exchanges that a head processes at a time."""
 
 
 HEADS: dict[str, Callable[[int, int, int], PairHead]] = {
@@ -29,11 +29,11 @@ HEADS: dict[str, Callable[[int, int, int], PairHead]] = {
     "views": ViewsHead,
     "cosine": CosineHead,
 }
-"""What compares turns that are encoded each by itself."""
+"""Heads that compare separately encoded turns."""
 
 
 class Extractor(ABC):
-    """Features of exchanges."""
+    """Computes features of exchanges."""
 
     head: Head
 
@@ -42,15 +42,15 @@ class Extractor(ABC):
 
     @abstractmethod
     def features(self, exchanges: Sequence[Exchange]) -> Floats:
-        """One row per exchange; every exchange has a context."""
+        """Return one row per exchange; every exchange must have a context."""
 
     def selection(self, items: Sequence[Sequence[Exchange]]) -> list[Floats]:
-        """The classifier's scores of each item's exchanges, of which the first is the true one."""
+        """Return the classifier's scores of each item's exchanges, the true one first."""
         logits = self.logits(self.features([exchange for item in items for exchange in item]))
         return np.split(logits, np.cumsum([len(item) for item in items])[:-1])
 
     def seen(self, features: Floats) -> Floats:
-        """What the Gaussian sees of features: all of them, or their direction."""
+        """Return features as the Gaussian sees them: as they are, or scaled to unit length."""
         if not self.unit:
             return features
         lengths = np.linalg.norm(features, axis=1, keepdims=True)
@@ -58,7 +58,7 @@ class Extractor(ABC):
         return directions
 
     def logits(self, features: Floats) -> Floats:
-        """The classifier's own score of each row."""
+        """Return the classifier's score of each row."""
         with torch.inference_mode():
             rows = torch.from_numpy(features).to(self.encoder.device)
             logits: Floats = rowwise(self.head.logits, rows).cpu().numpy()
@@ -66,7 +66,7 @@ class Extractor(ABC):
 
 
 class Cross(Extractor):
-    """The paper's cross-encoder: features are its output for "context [SEP] response"."""
+    """The paper's cross-encoder, whose features are its output for "context [SEP] response"."""
 
     def __init__(self, encoder: Encoder, config: DensityConfig) -> None:
         super().__init__(encoder, config)
@@ -76,13 +76,13 @@ class Cross(Extractor):
         return self.encoder.encode([self.input(e) for e in exchanges], self.pooling)
 
     def input(self, exchange: Exchange) -> EncoderInput:
-        # more turns than the window has tokens would only be cut again
+        # more turns than the window has tokens would be cut anyway
         context = tuple(turn.text for turn in exchange.last(self.encoder.input.window))
         return context, (exchange.response.text,)
 
 
 class Towers(Extractor):
-    """Every turn is encoded by itself, equal texts once."""
+    """Encodes every turn by itself, equal texts once."""
 
     head: PairHead
 
@@ -120,7 +120,7 @@ EXTRACTORS: dict[str, type[Extractor]] = {
 
 
 def restore(engines: Engines, artifact: Artifact) -> Extractor:
-    """The extractor as the artifact's training left it."""
+    """Return the trained extractor of an artifact."""
     config = DensityConfig(**artifact.options)
     encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
     extractor = EXTRACTORS[config.interaction](encoder, config)

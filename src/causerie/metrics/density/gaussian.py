@@ -1,4 +1,4 @@
-"""The distribution of human features, and how far a response lies from its middle."""
+"""The Gaussian of human features, and the distance of a response from its mean."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.floating]
 
 FLOOR = 1e-3
-"""Smallest eigenvalue kept, as a share of the mean one: contrastive training leaves many
-directions almost flat, and noise in them must not decide."""
+"""Floor of the eigenvalues, as a share of their mean: contrastive training leaves many directions
+almost flat, and the noise in them must not determine distances."""
 
 
 class Moments:
-    """Mean and covariance of a stream of features, in float64 (eq. 2)."""
+    """Mean and covariance of a stream of features, computed in float64 (eq. 2)."""
 
     def __init__(self, width: int) -> None:
         self.count = 0
@@ -47,7 +47,7 @@ class Gaussian:
 
     mean: Floats
     whitening: Floats
-    """Its product with its own transpose is the floored inverse of the covariance."""
+    """Whitening matrix: times its transpose, the inverse of the floored covariance."""
 
     @classmethod
     def fit(cls, moments: Moments, floor: float = FLOOR) -> Gaussian:
@@ -56,7 +56,7 @@ class Gaussian:
         return cls(moments.mean.astype(np.float32), (vectors / np.sqrt(values)).astype(np.float32))
 
     def mahalanobis(self, features: Floats) -> Floats:
-        """Square root of the distance in eq. 3."""
+        """Return the Mahalanobis distance of each row (the square root of that in eq. 3)."""
         import torch
 
         from causerie.engines.shapes import rowwise
@@ -72,7 +72,7 @@ class Gaussian:
 
 
 def distances(gaussian: Gaussian, extractor: Extractor, features: Floats) -> dict[str, Floats]:
-    """The score by each distance, higher is better: eq. 3, and what the paper compares it with."""
+    """Return the scores by eq. 3 and by the paper's alternatives, higher is better."""
     seen = extractor.seen(features)
     return {
         "mahalanobis": -gaussian.mahalanobis(seen),

@@ -1,7 +1,7 @@
-"""What stands on the encoder, and the losses that train it.
+"""The heads on top of the encoder, and their losses.
 
 Candidates are (contexts, candidates), the true response first in each row; `same` marks those
-that are neither true nor false, such as one that has the true one's text.
+that are neither true nor false, such as a copy of the true response.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 SHARPNESS = 5.0
-"""Of the cosines among the features, and of all their weights together before training."""
+"""Scale of the cosines among the features, and initial sum of their weights."""
 RECENCY = 0.75
-"""How much less than the next turn each turn of the context counts before training."""
+"""Initial weight of each context turn relative to the next one."""
 TEMPERATURE = 0.05
-"""Of the cosine as a classifier."""
+"""Temperature of the cosine as a classifier."""
 VIEWS, VIEW_WIDTH = 8, 32
-"""Learned views of a vector, and the dimensions of each."""
+"""Number of learned views of a vector, and dimension of each."""
 REPETITION = 8
-"""Power of a cosine that leaves only what is almost the same text."""
+"""Exponent of a cosine that leaves only near-copies above zero."""
 AGAINST_REPETITION = 2.0
-"""How much more a repetition costs before training than its cosines are worth."""
+"""Initial penalty of a repetition, relative to the weight of its cosine."""
 _NEVER = float("-inf")
 
 Cosines: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Cosines of unit vectors of turns with those of responses, one for each turn."""
+"""Computes the cosines of unit vectors of turns with those of responses, one per turn."""
 
 
 class Head(nn.Module):
-    """Its last layer is the classifier f(c, r) = W g(c, r); `cross` needs no more."""
+    """A head with the classifier f(c, r) = W g(c, r), which is all that `cross` needs."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.classifier = nn.Linear(width, 1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """f(c, r)."""
+        """Return f(c, r)."""
         scores: Tensor = self.classifier(features).squeeze(-1)
         return scores
 
 
 class PairHead(Head):
-    """Compares the vectors of a context's turns, the newest first, with a response's.
+    """Compares the vectors of a context's turns, newest first, with that of a response.
 
-    Where a context has fewer turns than `history`, their vectors are 0.
+    The vectors of turns that a short context lacks are 0.
     """
 
     def features(self, turns: Tensor, responses: Tensor) -> Tensor:
-        """g(c, r) of each context (n, history, dimension) with its response (n, dimension)."""
+        """Return g(c, r) of contexts (n, history, dimension) and their responses (n, dimension)."""
         turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
         return self.compare(turns, responses, lambda a, b: (a * b[:, None]).sum(-1))
 
     def table(self, turns: Tensor, responses: Tensor) -> Tensor:
-        """The same of every context with every response: (contexts, responses, width)."""
+        """Return the same for every context with every response: (contexts, responses, width)."""
         turns, responses = functional.normalize(turns, dim=-1), functional.normalize(responses)
         return self.compare(
             turns[:, None], responses, lambda a, b: (a.squeeze(1) @ b.T).transpose(1, 2)
@@ -65,11 +65,11 @@ class PairHead(Head):
 
     @abstractmethod
     def compare(self, turns: Tensor, responses: Tensor, cosines: Cosines) -> Tensor:
-        """Features of unit vectors that broadcast."""
+        """Return features of unit vectors that broadcast."""
 
 
 class CosineHead(PairHead):
-    """The cosine of the response with a weighted sum of the turns: two towers and no more."""
+    """The cosine of the response with a weighted sum of the turns, as a baseline."""
 
     def __init__(self, dimension: int, width: int, history: int) -> None:
         super().__init__(dimension)
@@ -85,9 +85,9 @@ class CosineHead(PairHead):
 
 
 class TowersHead(PairHead):
-    """A small network compares; beside what it finds, the features hold the cosines.
+    """A small network whose features include the cosines.
 
-    So before training the classifier already is nearly the encoder's similarity.
+    Before training, the classifier therefore nearly equals the encoder's similarity.
     """
 
     def __init__(self, dimension: int, width: int, history: int) -> None:
@@ -117,7 +117,7 @@ class TowersHead(PairHead):
             dim=-1,
         )
         hidden = self.together(both)
-        # Once per side and not once per pair: most of the work is what depends on both.
+        # Computed once per side, not once per pair: only the rest depends on both.
         for layer, side in zip(self.alone, (context, last, response), strict=True):
             hidden = hidden + layer(side)
         return torch.cat(
@@ -126,12 +126,12 @@ class TowersHead(PairHead):
 
 
 class ViewsHead(PairHead):
-    """Sees nothing but cosines: of the vectors, and of learned views of them.
+    """Sees only cosines: of the vectors, and of learned views of them.
 
-    A view is a projection into a small space, one for what is answered and one for the answer, so
-    what goes together need not be alike. The nearest to a repetition of any turn is told apart:
-    of the cosines' ends one is off the topic, and the other an echo. Before training the
-    classifier is the encoder's similarity, less what is repeated.
+    A view projects turns and responses differently into a small space, so that matching texts
+    need not be similar. The cosine with the most similar turn is also an input of its own, because
+    a very low cosine means off topic and a very high one an echo. Before training, the classifier
+    is the encoder's similarity minus a penalty for repetition.
     """
 
     def __init__(self, dimension: int, width: int, history: int) -> None:
@@ -162,22 +162,22 @@ class ViewsHead(PairHead):
 
 
 def _views(projected: Tensor) -> tuple[Tensor, ...]:
-    """Unit vectors in each of the small spaces."""
+    """Return unit vectors in each of the small spaces."""
     parts = projected.view(*projected.shape[:-1], VIEWS, VIEW_WIDTH)
     return functional.normalize(parts, dim=-1).unbind(-2)
 
 
 def selection_loss(logits: Tensor, same: Tensor) -> Tensor:
-    """Eq. 1: cross-entropy of the true response among the candidates."""
+    """Return eq. 1: the cross-entropy of the true response among the candidates."""
     return -_fine(logits).masked_fill(same, _NEVER).log_softmax(dim=1)[:, 0].mean()
 
 
 def contrastive_loss(features: Tensor, same: Tensor, temperature: float) -> Tensor:
-    """Eq. 4 as a mean over the true pairs: they are one class, every negative is its own."""
+    """Return eq. 4, averaged over true pairs: they are one class, each negative its own."""
     z = functional.normalize(features, dim=-1)
     count, candidates = z.shape[:2]
     if count < 2:
-        return features.sum() * 0  # a single true pair has nothing to be alike
+        return features.sum() * 0  # a single true pair has no other of its class
     similarity = _fine(z[:, 0] @ z.flatten(0, 1).T) / temperature
     true = torch.arange(count, device=z.device) * candidates
     left_out = same.flatten().expand_as(similarity).clone()
@@ -189,5 +189,5 @@ def contrastive_loss(features: Tensor, same: Tensor, temperature: float) -> Tens
 
 
 def _fine(values: Tensor) -> Tensor:
-    """What was computed in bfloat16 is too coarse for a softmax."""
+    """Convert bfloat16 to float32: it is too coarse for a softmax."""
     return values.float() if values.dtype == torch.bfloat16 else values

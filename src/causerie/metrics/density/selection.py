@@ -1,4 +1,4 @@
-"""Training the feature extractor: tell the true response from others (sections 3.1 and 3.4)."""
+"""Training the feature extractor by response selection (sections 3.1 and 3.4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from causerie.training.negatives import (
 )
 
 Row: TypeAlias = list[Exchange]
-"""Exchanges of one dialogue that follow each other."""
+"""Consecutive exchanges of one dialogue."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Candidates:
     features: Tensor
     """(contexts, candidates, width)"""
     same: Tensor
-    """(contexts, candidates): neither true nor false, such as one with the true one's text."""
+    """(contexts, candidates): neither true nor false, such as a copy of the true response."""
 
 
 class Selection(Task):
@@ -60,7 +60,7 @@ class Selection(Task):
         valid: Sequence[Sequence[Exchange]],
     ) -> None:
         if any(len(source) < 2 for source in train.sources):
-            raise CauserieError("a file with one dialogue has no responses of others: leave it out")
+            raise CauserieError("a file with a single dialogue has no negatives: omit it")
         self.extractor, self.config, self.train = extractor, config, train
         self.encoder = extractor.encoder
         parts: dict[str, nn.Module] = {"head": extractor.head}
@@ -83,7 +83,7 @@ class Selection(Task):
         return self.batches[index], random.Random(f"{self.config.seed}/{index}")
 
     def loss(self, batch: tuple[list[Row], random.Random]) -> Tensor:
-        # Dropout is the paper's, for its cross-encoder; two towers see each text once or twice.
+        # Only the paper's cross-encoder has dropout; two towers see each text once or twice.
         cross = self.config.interaction == "cross"
         self.encoder.model.train(cross and self.config.learns_encoder)
         candidates = self.candidates(*batch)
@@ -95,22 +95,22 @@ class Selection(Task):
         return loss
 
     def validate(self) -> dict[str, float]:
-        self.encoder.forget()  # what it remembers is from other weights
+        self.encoder.forget()  # its cache belongs to older weights
         ranks = rank_of_true(self.extractor.selection(self.valid))
         return {"r@1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
     def near(self) -> Callable[[int, random.Random], list[int]] | None:
-        """Say what of a source comes into one batch, where that decides what is compared."""
+        """Return the order that decides which rows share a batch; None for random."""
         return None
 
     @abstractmethod
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
-        """What a batch gives."""
+        """Return the candidates of a batch."""
 
     def corrupted(self, exchange: Exchange) -> str | None:
-        """A corrupted true response for some exchanges, the same in every epoch.
+        """Return a corrupted true response for some exchanges, the same in every epoch.
 
-        An encoder that stays as it is need then read it only once.
+        An encoder that is not trained then needs to encode it only once.
         """
         rng = random.Random(f"{self.config.seed}/{exchange.dialogue.id}/{exchange.turn}")
         if rng.random() >= self.config.attacks:
@@ -120,7 +120,7 @@ class Selection(Task):
 
     @cached_property
     def _responses(self) -> dict[int, list[str]]:
-        """By dialogue, all responses of its source."""
+        """All responses of the source of each dialogue, by `id()` of the dialogue."""
         responses: dict[int, list[str]] = {}
         for source in self.train.sources:
             texts = [turn.text for dialogue in source for turn in dialogue.turns[1:]]
@@ -129,7 +129,7 @@ class Selection(Task):
 
 
 class CrossSelection(Selection):
-    """The paper's: one exchange at a time, with random responses of the same source."""
+    """The paper's selection: one exchange at a time, with random responses of its source."""
 
     extractor: Cross
 
@@ -141,7 +141,7 @@ class CrossSelection(Selection):
         valid: Sequence[Sequence[Exchange]],
     ) -> None:
         super().__init__(extractor, config, train, valid)
-        # As training found it, before a resumed one goes on: what is near must not change.
+        # The encoder before training or resuming: nearest responses must not change.
         self._start = self.encoder.as_now() if config.mined else self.encoder
 
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
@@ -176,7 +176,7 @@ class CrossSelection(Selection):
 
     @cached_property
     def _pools(self) -> dict[int, tuple[list[str], NDArray[np.float32]]]:
-        """By dialogue, responses of its source with their directions."""
+        """Responses of the source of each dialogue with their unit vectors, by `id()`."""
         pools: dict[int, tuple[list[str], NDArray[np.float32]]] = {}
         for source in self.train.sources:
             known = self._responses[id(source[0])]
@@ -187,18 +187,18 @@ class CrossSelection(Selection):
 
 
 class TowersSelection(Selection):
-    """Some exchanges in a row of each of some dialogues; all of their responses are candidates.
+    """Consecutive exchanges of several dialogues, all of whose responses are candidates.
 
-    Of the same dialogue, what comes later is about the same things: neither true nor false. What
-    was said before is left out, too, or false: to say it again is no response.
+    Later responses of the same dialogue are on the same topic, so they are neither true nor
+    false. Earlier turns are left out, too, or count as false if `said`: repeating is no answer.
     """
 
     extractor: Towers
 
     def near(self) -> Callable[[int, random.Random], list[int]] | None:
-        """Put rows that are about the same things into one batch, `mined` of a batch at a time.
+        """Put rows on similar topics into one batch, a share of `mined` at a time.
 
-        What a row is about is told by one response from its middle.
+        The response in the middle of a row stands for its topic.
         """
         together = round(self.config.mined * self.config.batch)
         if together < 2:
@@ -220,7 +220,7 @@ class TowersSelection(Selection):
     def candidates(self, rows: list[Row], rng: random.Random) -> Candidates:
         exchanges = [exchange for row in rows for exchange in row]
         turns = list(exchanges)
-        if self.config.said:  # the others' last turns are responses of the exchange before
+        if self.config.said:  # the turns before the rows are responses of earlier exchanges
             turns += [Exchange(row[0].dialogue, row[0].turn - 1) for row in rows]
         corrupted = [text for text in map(self.corrupted, exchanges) if text]
         texts = Texts()
@@ -237,7 +237,7 @@ class TowersSelection(Selection):
         return Candidates(features, same)
 
     def _left_out(self, turns: list[Exchange]) -> Tensor:
-        """(turns, turns): which of the others is neither true nor false where each is true."""
+        """Return (turns, turns): which responses are neither true nor false for each exchange."""
         owners = torch.tensor(clusters_of(turns))
         places = torch.tensor([turn.turn for turn in turns])
         together = owners[:, None] == owners
@@ -245,13 +245,13 @@ class TowersSelection(Selection):
 
 
 def in_a_row(dialogue: Dialogue, count: int) -> list[Row]:
-    """All exchanges of a dialogue, at most so many at a time."""
+    """Return all exchanges of a dialogue in rows of at most `count`."""
     exchanges = dialogue.exchanges()
     return [exchanges[start : start + count] for start in range(0, len(exchanges), count)]
 
 
 def _diagonal_first(table: Tensor) -> Tensor:
-    """(n, m, ...), m at least n, with the diagonal of each row moved to its front."""
+    """Move the diagonal of a table (n, m, ...), m at least n, to the front of each row."""
     rows, columns = (torch.arange(n, device=table.device) for n in table.shape[:2])
     return table[rows[:, None], (rows[:, None] + columns) % len(columns)]
 

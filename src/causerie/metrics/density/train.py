@@ -1,4 +1,4 @@
-"""From corpora to an artifact: selection model, Gaussian, calibration (sections 3.1 to 3.4)."""
+"""Training `density`: selection model, Gaussian, calibration (sections 3.1 to 3.4)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 NAME = "density"
 VALIDATION_EXCHANGES = 1000
-"""Ranked at every validation during training."""
+"""Number of exchanges ranked at every validation during training."""
 MEASURED_EXCHANGES = 3000
-"""Ranked once at the end, for the card."""
+"""Number of exchanges ranked at the end, for the card."""
 CHUNK = 4096
 
 LIMITS = (
@@ -54,7 +54,7 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
     start = run.own_start(NAME)
     other_head = start and start.options["interaction"] != config.interaction
     if other_head:
-        run.say(f"--init is not of interaction={config.interaction}: only its encoder is used")
+        run.say(f"--init lacks interaction={config.interaction}: only its encoder is used")
     encoder = starting_encoder(engines, run, NAME, () if other_head else HEAD)
     extractor = EXTRACTORS[config.interaction](encoder, config)
     if not other_head:
@@ -79,10 +79,10 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
 def complete(
     engines: Engines, run: TrainingRun, selector: Artifact, data: Corpus, valid: Corpus, steps: int
 ) -> Trained:
-    """A trained selector with the Gaussian of its features, its calibration and its card."""
+    """Complete a trained selector with its Gaussian, calibration and card."""
     config = DensityConfig(**selector.options)
     items = corpus_items(valid, MEASURED_EXCHANGES, config.seed)
-    extractor = restore(engines, selector)  # the weights as they are saved
+    extractor = restore(engines, selector)  # with the weights as they will be saved
     human = sample(data.exchanges, config.gaussian, config.seed)
     run.say(f"fitting the Gaussian to {len(human):,} training exchanges")
     gaussian = fit_gaussian(extractor, human)
@@ -121,7 +121,7 @@ def complete(
 
 
 def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussian:
-    """Eq. 2 over true pairs, a chunk at a time."""
+    """Fit the Gaussian (eq. 2) to true pairs, a chunk at a time."""
     chunks = _features(extractor, exchanges)
     first = extractor.seen(next(chunks))
     moments = Moments(first.shape[1])
@@ -132,16 +132,16 @@ def fit_gaussian(extractor: Extractor, exchanges: Sequence[Exchange]) -> Gaussia
 
 
 def random_logit(extractor: Extractor, items: Sequence[Sequence[Exchange]]) -> torch.Tensor:
-    """The classifier's score of an average random response: selection learns only differences.
+    """Return the mean logit of random responses, as selection learns only differences.
 
-    The logistic of what a response has above it is the probability that the classifier picks
-    the response and not the random one.
+    The logistic of a response's logit minus this one is the probability that the classifier
+    prefers the response to a random one.
     """
     return torch.tensor(extractor.logits(extractor.features([item[1] for item in items])).mean())
 
 
 def calibrate(extractor: Extractor, gaussian: Gaussian, valid: Corpus) -> dict[str, torch.Tensor]:
-    """Quantiles of the scores of held-out human responses and dialogues."""
+    """Return quantiles of the scores of held-out human responses and dialogues."""
     groups = [dialogue.exchanges() for dialogue in valid.dialogues]
     exchanges = [exchange for group in groups for exchange in group]
     features = np.concatenate([*_features(extractor, exchanges)])
@@ -162,9 +162,9 @@ def measure(
     items: Sequence[Sequence[Exchange]],
     seed: int,
 ) -> dict[str, Any]:
-    """R@1 and MRR beside the untrained cosine's, and how often a corrupted response loses."""
+    """Measure R@1 and MRR beside the untrained cosine, and wins over corrupted responses."""
     rng = random.Random(seed)
-    exchanges: list[Exchange] = []  # those with one context together: its turns are encoded once
+    exchanges: list[Exchange] = []  # grouped by context, whose turns are then encoded once
     rows: list[slice] = []
     pairs: dict[str, list[tuple[int, int]]] = {}
     for item in items:

@@ -1,6 +1,6 @@
-"""The formulas of FED and of C-PMI, and what human exchanges score, which puts them on one scale.
+"""The formulas of FED and C-PMI, and statistics of human exchanges that put them on one scale.
 
-With c the history, r the response and h a hypothesis, `crh` stands for L(c, r, h), the average
+With history c, response r and hypothesis h, `crh` stands for L(c, r, h), the average
 log-likelihood of the sequence of all three (section 4), `ch` for L(c, h), and so on.
 """
 
@@ -27,46 +27,46 @@ from causerie.models.artifact import damaged
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """Of one dimension on human exchanges."""
+    """Mean and standard deviation of one dimension on human exchanges."""
 
     mean: float
     deviation: float
 
 
 Statistics: TypeAlias = Mapping[str, Statistic]
-"""By dimension."""
+"""Statistics by dimension."""
 
 
 def nll(crh: float) -> float:
-    """FED's scorer of a hypothesis (section 3)."""
+    """Return FED's score of a hypothesis (section 3)."""
     return -crh
 
 
 def cpmi(crh: float, h: float, ch: float, rh: float) -> float:
-    """C-PMI(c, r | h) = log p(c, r, h) p(h) / p(c, h) p(r, h) (section 4)."""
+    """Return C-PMI(c, r | h) = log p(c, r, h) p(h) / p(c, h) p(r, h) (section 4)."""
     return crh + h - ch - rh
 
 
 def cpmi_sym(crh: float, rch: float, h: float, ch: float, rh: float) -> float:
-    """The mean of C-PMI(c, r | h) and C-PMI(r, c | h) (section 4)."""
+    """Return the mean of C-PMI(c, r | h) and C-PMI(r, c | h) (section 4)."""
     return (cpmi(crh, h, ch, rh) + cpmi(rch, h, rh, ch)) / 2
 
 
 def contrast(negative: Sequence[float], positive: Sequence[float]) -> float:
-    """A dimension's score from its hypotheses' (section 3).
+    """Return a dimension's score from those of its hypotheses (section 3).
 
-    The paper prints sums; the published code, with which its numbers were made, takes means, and
-    0 where a side has no hypothesis. C-PMI takes the place of the NLL with the same sign.
+    The paper prints sums; the published code, which produced its numbers, takes means, and 0 for
+    a side without hypotheses. C-PMI replaces the NLL with the same sign.
     """
     return _mean(negative) - _mean(positive)
 
 
 def overall(values: Mapping[Dimension, float], statistics: Statistics | None) -> float:
-    """One number for all dimensions; not a number where there is none to take.
+    """Return one number for all dimensions; NaN if there is none to average.
 
-    With statistics: the mean of the dimensions that have some, each z-scored on human
-    exchanges. Without: the plain mean of the dimensions that have both positive and negative
-    hypotheses, because those with one side alone live on another scale.
+    With statistics, this is the mean of the dimensions that have some, each z-scored on human
+    exchanges. Without, it is the plain mean of the dimensions with both positive and negative
+    hypotheses, because those with only one side have another scale.
     """
     if statistics is None:
         terms = [value for dimension, value in values.items() if _two_sided(dimension)]
@@ -88,10 +88,10 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def read_statistics(path: Path, metric: str, known: Dimensions) -> dict[Level, Statistics]:
-    """One metric's statistics of both levels, from a file that may have those of several.
+    """Read one metric's statistics for both levels; the file may have those of several metrics.
 
     The file has `{"fed": {"turn": {"interesting": {"mean": 0.1, "deviation": 0.2}, ...}}}`, with
-    names among the `known` dimensions.
+    names of `known` dimensions.
     """
     table: Any = read_table(path)
     levels = check_table(table.get(metric), f"{path}: {metric}")
@@ -104,18 +104,18 @@ def read_statistics(path: Path, metric: str, known: Dimensions) -> dict[Level, S
             for name, value in by_dimension.items()
         }
         if unknown := found[level].keys() - {dimension.name for dimension in known[level]}:
-            raise CauserieError(f"{where}.{min(unknown)} is no dimension of this level")
+            raise CauserieError(f"{where}.{min(unknown)} is not a dimension of this level")
     return found
 
 
 def measured_statistic(numbers: Sequence[float]) -> Statistic:
-    """From an artifact, which may be anybody's."""
+    """Check a statistic from an artifact, which may be untrusted."""
     try:
         mean, deviation = numbers
     except (TypeError, ValueError) as error:
         raise damaged("of the language model", error) from error
     if not _is_valid(found := Statistic(mean, deviation)):
-        raise damaged("of the language model", ValueError(f"{found} is no statistic"))
+        raise damaged("of the language model", ValueError(f"{found} is not a valid statistic"))
     return found
 
 

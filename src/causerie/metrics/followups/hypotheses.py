@@ -1,6 +1,6 @@
-"""The dimensions and their follow-up hypotheses: those of `hypotheses.json` and users' own.
+"""Dimensions and their follow-up hypotheses: those of `hypotheses.json` and users' own.
 
-Users write theirs by hand, in JSON or TOML.
+Users write their own in JSON or TOML.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ OVERALL = "overall"
 
 _SIDES = ("positive", "negative")
 _OTHER_NAMES = {"understand": "understanding", "topic-depth": "depth"}
-"""In FED's hypotheses and judgements."""
+"""Names in FED's hypotheses and judgements."""
 _NAME = re.compile(r"\w+(-\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A quality, with what a user might say next."""
+    """A quality with its follow-up hypotheses."""
 
     name: str
     positive: tuple[str, ...]
-    """If the response has it."""
+    """What a user might say next if the response has the quality."""
     negative: tuple[str, ...]
-    """If the response lacks it."""
+    """What a user might say next if the response lacks it."""
 
     @property
     def hypotheses(self) -> tuple[str, ...]:
@@ -49,10 +49,10 @@ Dimensions: TypeAlias = Mapping[Level, tuple[Dimension, ...]]
 
 
 def dimensions(own: Path | None = None) -> Dimensions:
-    """The shipped dimensions of each level, with those of a user's file.
+    """Return the shipped dimensions of each level, with those of a user's file.
 
     A user's dimension replaces the shipped one of the same name or is added at the end. Names
-    are compared without regard to case; spaces, underscores and hyphens are the same.
+    are compared ignoring case; spaces, underscores and hyphens are equivalent.
     """
     shipped, added = _read(SHIPPED), _read(own) if own else {}
     return {
@@ -62,7 +62,7 @@ def dimensions(own: Path | None = None) -> Dimensions:
 
 
 def _read(path: Path) -> dict[Level, dict[str, Dimension]]:
-    """The dimensions of a file, by level and name; every error names the file and the key."""
+    """Read the dimensions of a file by level and name; errors name the file and the key."""
     table, levels = read_table(path), get_args(Level)
     if unknown := sorted(table.keys() - set(levels)):
         raise CauserieError(f"{path}: {unknown[0]} is not a level: use {' or '.join(levels)}")
@@ -74,19 +74,19 @@ def _level(value: Any, where: str) -> dict[str, Dimension]:
     for key, sides in check_table(value, where).items():
         name = dimension_name(key, f"{where}.{key}")
         if name in found:
-            raise CauserieError(f"{where}.{key} is there twice: join the two")
+            raise CauserieError(f"{where}.{key} occurs twice: merge the two")
         found[name] = _dimension(name, sides, f"{where}.{key}")
     return found
 
 
 def dimension_name(key: str, where: str) -> str:
-    """What a dimension is called here; an error names the place where it is no name."""
+    """Normalise the name of a dimension; errors name the place of an invalid one."""
     name = re.sub(r"[\s_-]+", "-", key.strip().lower())
     name = _OTHER_NAMES.get(name, name)
     if not _NAME.fullmatch(name):
-        raise CauserieError(f"{where} is no name for a dimension: use letters, digits and hyphens")
+        raise CauserieError(f"{where} is not a valid name: use letters, digits and hyphens")
     if name == OVERALL:
-        raise CauserieError(f"{where} is what the mean of all dimensions is called: rename it")
+        raise CauserieError(f"{where} is the name of the mean of all dimensions: rename it")
     return name
 
 
@@ -98,7 +98,7 @@ def _dimension(name: str, value: Any, where: str) -> Dimension:
     if not positive + negative:
         raise CauserieError(f"{where} has no follow-up: give some as {' or '.join(_SIDES)}")
     if both := set(positive) & set(negative):
-        raise CauserieError(f"{where} has {min(both)!r} on both sides, where it says nothing")
+        raise CauserieError(f"{where} has {min(both)!r} on both sides: remove it from one")
     return Dimension(name, positive, negative)
 
 
@@ -115,12 +115,12 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _is_unicode(text: str) -> bool:
-    """JSON can spell lone surrogates, which are no text to a tokenizer."""
+    """Whether a text has no lone surrogates, which JSON allows but tokenizers do not."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """What a file has at its top level; the suffix says whether it is JSON or TOML."""
+    """Read the top-level table of a JSON or TOML file, by its suffix."""
     kind = path.suffix.removeprefix(".").lower()
     parse = _parser(path, kind)
     try:
@@ -137,12 +137,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice} is there twice")
+        raise ValueError(f"{twice} occurs twice")
     return table
 
 
 def check_table(value: Any, where: str) -> dict[str, Any]:
-    """The value, if it has keys and values."""
+    """Return the value if it is a table; raise an error otherwise."""
     if not isinstance(value, dict):
         raise CauserieError(f"{where} must be a table of keys and values")
     return value

@@ -1,4 +1,4 @@
-"""The language model behind follow-ups, tuned on conversations: `causerie train lm`."""
+"""The language model behind the follow-up metrics, tuned on dialogues by `causerie train lm`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 METRICS: tuple[type[FollowUpMetric], ...] = (CpmiSym, Cpmi, Fed)
-"""The first asks for all that the others want to know."""
+"""The follow-up metrics; the sequences of the first include those of the others."""
 STOCK = "default-lm"
-"""What is tuned unless `--lm` names another: the default language model before any tuning."""
+"""The model that is tuned by default: the default language model before any tuning."""
 PEOPLE: dict[Level, int] = {"turn": 120, "dialogue": 80}
-"""Held-out exchanges, and dialogues, of people: what their statistics are measured on."""
+"""Number of held-out human exchanges and dialogues on which statistics are measured."""
 AT_ONCE = 10
-"""Exchanges, or dialogues, that every metric scores before the next: its answers are remembered."""
+"""Number of items that all metrics score before the next, so that they share cached results."""
 
 LIMITS = (
     "English, everyday conversation and people who try out chat bots.",
@@ -49,7 +49,7 @@ LIMITS = (
 
 
 class LanguageModel(Trainable):
-    """No metric: what `fed`, `cpmi`, `cpmi-sym`, `relevance` and `perplexity` ask."""
+    """The language model of `fed`, `cpmi`, `cpmi-sym`, `relevance` and `perplexity`."""
 
     name: ClassVar[str] = LM
     config: ClassVar[type[TrainingConfig]] = LanguageConfig
@@ -61,11 +61,11 @@ class LanguageModel(Trainable):
 
     @classmethod
     def train(cls, engines: Engines, run: TrainingRun) -> Trained:
-        """Tune it on dialogues, compare it with what it was, measure what exchanges score."""
+        """Tune on dialogues, compare with the untuned model, and measure the statistics."""
         if engines.settings.lm == "default":
             engines = Engines(replace(engines.settings, lm=STOCK))
         if tuned_language_model(engines.settings):
-            raise CauserieError("--lm is tuned already: start from the model that it was made of")
+            raise CauserieError("--lm is tuned already: give the model that it was tuned from")
         data, valid = run.corpora()
         choosing, measuring = valid.halves(run.config.seed)
         stock = replace(engines.settings, turn_format=None)
@@ -91,7 +91,7 @@ class LanguageModel(Trainable):
             same_format = Engines(replace(stock, turn_format=config.turn_format))
             compared[f"stock ({config.turn_format})"] = lambda: same_format.likelihood
         results = measure(compared, measuring, config.seed)
-        run.say("measuring what held-out exchanges score on each dimension")
+        run.say("measuring the statistics of each dimension on held-out exchanges")
         facts = {
             "dialogues to train on": f"{len(data):,}",
             "dialogues to choose a checkpoint on": f"{len(choosing):,}",
@@ -119,9 +119,9 @@ class LanguageModel(Trainable):
 
 
 def statistics(engines: Engines, held_out: Corpus, seed: int) -> dict[str, Tensor]:
-    """Mean and deviation of every dimension on dialogues of people that no training saw.
+    """Return mean and standard deviation of every dimension on held-out human dialogues.
 
-    People talk to people where nobody is the system; where that is nowhere so, all count.
+    Dialogues without a system count as human; if there are none, all dialogues count.
     """
     among_people = [
         [dialogue for dialogue in source if all(turn.role != "system" for turn in dialogue.turns)]

@@ -1,4 +1,4 @@
-"""The three metrics: they differ in how a hypothesis is scored after an exchange."""
+"""The three follow-up metrics, which differ in how they score a hypothesis after an exchange."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 L: TypeAlias = Callable[[Order], float]
-"""The average log-likelihood of a sequence with the hypothesis in question."""
+"""Returns the average log-likelihood of a sequence with a given hypothesis."""
 
 _NOTHING = Score.unscored("a follow-up has no token that the language model can score")
 _NO_TURN = Score.unscored("no turn to score")
@@ -34,33 +34,32 @@ _NO_STATISTICS = Score.unscored("no dimension has statistics")
 
 @dataclass(frozen=True)
 class FollowUpMetric(Metric):
-    """Qualities of a response by what a user might say next.
+    """Judges qualities of a response by what a user might say next.
 
-    `overall` is the mean of the dimensions, each z-scored by the statistics (those of the
-    language model's artifact if none are given, and it has some). Without statistics it is the
-    plain mean of the dimensions that have both positive and negative hypotheses. At dialogue
-    level the response is the last turn of the system (or of the speaker asked for), the last
-    turn where no role is known; what comes after it is not seen.
+    `overall` is the mean of the dimensions, each z-scored with the given statistics or those of
+    the language model's artifact. Without statistics it is the plain mean of the dimensions with
+    both positive and negative hypotheses. At dialogue level, the response is the last turn of the
+    system or of the requested speaker (without roles, the last turn); later turns are not seen.
     """
 
     hypotheses: str | None = option(
         None, "JSON or TOML file that adds or replaces dimensions", file=True
     )
     average: Average = option(
-        "sequence", "over the whole sequence (published), or over the hypothesis alone"
+        "sequence", "tokens averaged over: the whole sequence (published), or only the hypothesis"
     )
-    history: int | None = option(None, "turns before the response that are seen [all]", least=1)
+    history: int | None = option(None, "number of turns seen before the response [all]", least=1)
     statistics: str | None = option(
-        None, "JSON or TOML file of what human exchanges score", file=True
+        None, "JSON or TOML file with statistics of human exchanges", file=True
     )
 
     needs = frozenset({"language model"})
     orders: ClassVar[tuple[Order, ...]]
-    """The sequences of which it needs the log-likelihoods."""
+    """The sequences whose log-likelihoods it needs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # What is wrong with a file is said before anything is scored.
+        # A faulty file is reported before anything is scored.
         _ = self._dimensions, self._own_statistics
 
     @property
@@ -75,7 +74,7 @@ class FollowUpMetric(Metric):
 
     @abstractmethod
     def scorer(self, likelihood: L) -> float:
-        """How little a hypothesis fits the exchange: what is contrasted between the two sides."""
+        """Return how badly a hypothesis fits the exchange, to be contrasted between the sides."""
 
     def columns(self, level: Level) -> tuple[Column, ...]:
         said = [(d.name, f"whether it is {d.name}") for d in self._dimensions[level]]
@@ -125,7 +124,7 @@ class FollowUpMetric(Metric):
     def _score(
         self, exchanges: Sequence[Exchange], level: Level, engines: Engines, explain: bool
     ) -> list[Scores]:
-        # In a fixed order, so that every run packs the same passes.
+        # A fixed order, so that every run packs sequences in the same way.
         orders = dict.fromkeys(self.orders + (EXPLAINED if explain else ()))
         texts = dict.fromkeys(h for d in self._dimensions[level] for h in d.hypotheses)
         seen = [e if self.history is None else e.recent(self.history) for e in exchanges]
@@ -159,14 +158,14 @@ class FollowUpMetric(Metric):
         )
 
     def measured_as(self, level: Level, dimension: str) -> str:
-        """What statistics of this dimension are called in a language model's artifact."""
+        """Return the key of a dimension's statistics in a language model's artifact."""
         name = f"{self.name}.{level}.{dimension}"
         return name if self.average == "sequence" else f"{name}.{self.average}"
 
     def _human(self, level: Level, engines: Engines) -> Statistics | None:
-        """What exchanges score: as the user's file says, or as measured when the model was tuned.
+        """Return the statistics of the user's file, or those measured when the model was tuned.
 
-        The latter holds for the shipped hypotheses and the whole history only.
+        The latter are valid only for the shipped hypotheses and the whole history.
         """
         if own := self._own_statistics:
             return own[level]
@@ -183,7 +182,7 @@ class FollowUpMetric(Metric):
 
 @dataclass(frozen=True)
 class Fed(FollowUpMetric):
-    """How likely the follow-ups are after history and response."""
+    """FED: how likely the follow-ups are after history and response."""
 
     name = "fed"
     summary = "qualities of the response, by how likely follow-ups are after it (FED)"
@@ -195,7 +194,7 @@ class Fed(FollowUpMetric):
 
 @dataclass(frozen=True)
 class Cpmi(FollowUpMetric):
-    """How much history and response tell about each other, given the follow-ups."""
+    """C-PMI: how much information history and response share, given the follow-ups."""
 
     name = "cpmi"
     summary = "qualities of the response, by what it shares with the history (C-PMI)"
@@ -209,7 +208,7 @@ class Cpmi(FollowUpMetric):
 
 @dataclass(frozen=True)
 class CpmiSym(FollowUpMetric):
-    """The same, also with the response before the history."""
+    """C-PMI-SYM: C-PMI averaged over both orders of history and response."""
 
     name = "cpmi-sym"
     summary = "C-PMI averaged with that of history and response swapped (C-PMI-SYM)"
@@ -226,7 +225,7 @@ class CpmiSym(FollowUpMetric):
 
 
 def _explanation(dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any]:
-    """By how much the response made each hypothesis likelier, in nats per token."""
+    """Return by how much the response made each hypothesis more likely, in nats per token."""
 
     def changes(hypotheses: tuple[str, ...]) -> dict[str, float]:
         found = {h: change for h in hypotheses if isfinite(change := likelihood.change(h))}
@@ -236,7 +235,7 @@ def _explanation(dimension: Dimension, likelihood: Likelihoods) -> dict[str, Any
 
 
 def _changed(path: str | None) -> tuple[int, int] | None:
-    """Tells one state of a file from another; None where there is no file."""
+    """Return modification time and size of a file; None if there is no file."""
     try:
         status = Path(path or "").stat() if path is not None else None
     except OSError:
@@ -246,11 +245,11 @@ def _changed(path: str | None) -> tuple[int, int] | None:
 
 @lru_cache(32)
 def _read_dimensions(path: str | None, state: tuple[int, int] | None) -> Dimensions:
-    """The dimensions of a file in a certain state, read once."""
+    """Read the dimensions of a file, once for each state of it."""
     return dimensions() if path is None else dimensions(Path(path))
 
 
 def _last_response(dialogue: Dialogue, speaker: str | None) -> Exchange | None:
-    """The turn that stands for the dialogue, with everything before it."""
+    """Return the turn that stands for the dialogue, with everything before it."""
     places = dialogue.turns_by(speaker)
     return Exchange(dialogue, places[-1]) if places else None

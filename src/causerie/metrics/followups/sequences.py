@@ -1,4 +1,4 @@
-"""The sequences that the formulas are about, as branches of one tree for each dialogue."""
+"""The sequences that the formulas need, as branches of one tree per dialogue."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from causerie.engines.turnformat import TurnFormat
 
 Order: TypeAlias = Literal["crh", "rch", "ch", "rh", "h"]
-"""What comes after what: history (c), response (r), hypothesis (h)."""
+"""Order of history (c), response (r) and hypothesis (h) in a sequence."""
 
 EXPLAINED: tuple[Order, ...] = ("crh", "ch")
 """The sequences that `Likelihoods.change` compares."""
 
 Average: TypeAlias = Literal["sequence", "hypothesis"]
-"""Over which tokens a sequence's log-likelihood is averaged."""
+"""The tokens over which a sequence's log-likelihood is averaged."""
 
 Branches: TypeAlias = "dict[tuple[Order, str], int]"
 """The nodes of hypotheses in a tree, by order and text."""
@@ -38,13 +38,13 @@ class Likelihoods:
     _average: Average
 
     def of(self, order: Order, hypothesis: str) -> float:
-        """L of a sequence that ends in the hypothesis."""
+        """Return L of a sequence that ends in the hypothesis."""
         scores, node = self._found[order, hypothesis]
         found = scores.path(node) if self._average == "sequence" else scores.segment(node)
         return found.mean
 
     def change(self, hypothesis: str) -> float:
-        """By how much the response made the hypothesis likelier, per token of it."""
+        """Return by how much the response made the hypothesis more likely, per token of it."""
         found = (self._found[order, hypothesis] for order in EXPLAINED)
         after, before = (scores.segment(node).mean for scores, node in found)
         return after - before
@@ -57,7 +57,7 @@ def likelihoods(
     hypotheses: Iterable[str],
     average: Average,
 ) -> list[Likelihoods]:
-    """Of every exchange: all these sequences with all these hypotheses."""
+    """Return for every exchange the likelihoods of all sequences with all hypotheses."""
     orders, hypotheses = tuple(orders), tuple(hypotheses)
 
     def score(tree: DialogueTree, own: list[Exchange]) -> list[Likelihoods]:
@@ -85,7 +85,7 @@ def likelihoods(
 
     @cache
     def alone(follower: Role) -> Scored:
-        """Hypotheses with nothing before them, which are the same for every exchange."""
+        """Score hypotheses by themselves, which is the same for every exchange."""
         tree = DialogueTree(engine.format)
         branches = _branches(tree, {"h": tree.ROOT}, follower, hypotheses)
         scores = _scores(engine, tree, set(branches.values()), average, ())
@@ -97,7 +97,7 @@ def likelihoods(
 def _branches(
     tree: DialogueTree, before: Mapping[Order, int], follower: Role, hypotheses: Iterable[str]
 ) -> Branches:
-    """The node of each hypothesis after each beginning."""
+    """Return the node of each hypothesis after each beginning."""
     return {
         (order, hypothesis): tree.say(node, follower, hypothesis)
         for order, node in before.items()
@@ -118,15 +118,15 @@ def _scores(
 
 
 def _follower(exchange: Exchange) -> Role:
-    """Who reacts to the response: the other one."""
+    """Return the role that reacts to the response: the other one."""
     return "user" if exchange.role_of(exchange.response) == "system" else "system"
 
 
 def _visible(engine: Likelihood, exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
-    """Every exchange with what the window shows of its history: the same for every order.
+    """Yield every exchange with the history that fits the window, the same for every order.
 
-    Left to the engine, a sequence with the response would lose turns that the one without keeps,
-    and one that begins with the response would lose the response.
+    If the engine cut sequences, one with the response would lose turns that the one without it
+    keeps, and one that begins with the response would lose the response.
     """
     form, window = engine.format, engine.backbone.window
     first: dict[tuple[int, str], list[int]] = {}
@@ -148,13 +148,13 @@ def _visible(engine: Likelihood, exchanges: Iterable[Exchange]) -> Iterator[Exch
 
 
 def _size(form: TurnFormat, role: Role, text: str) -> int:
-    """The tokens of a turn after one of the other role."""
+    """Return the number of tokens of a turn after one of the other role."""
     other: Role = "user" if role == "system" else "system"
     return len(form.segment(role, text, after=other).tokens)
 
 
 def _before(tree: DialogueTree, exchange: Exchange, order: Order, follower: Role) -> int:
-    """The node after which the hypothesis comes."""
+    """Return the node after which the hypothesis comes."""
     if order == "crh":
         return tree.response(exchange)
     if order == "ch":

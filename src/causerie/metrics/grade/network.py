@@ -124,7 +124,7 @@ class CrossBranch(nn.Module):
         self.fc = nn.Linear(dimension, config.hidden)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(exchanges, 1, dimension)"""
+        """Read vectors of shape (exchanges, 1, dimension)."""
         return functional.elu(self.fc(vectors.squeeze(1)))
 
 

@@ -1,9 +1,9 @@
 """A language model as judge: a rating, or the probability of a yes, for every reply.
 
-As the baselines of CausalScore's table (ChatGPT and GPT-4 asked for a rating) and better: the
-score is the expectation over the possible answers (as in G-Eval), from their probabilities after
-the prompt. A local judge writes nothing, so nothing has to be parsed; a remote one tells the
-probabilities or, where it does not, is read strictly.
+Unlike the baselines in CausalScore's table (ratings by ChatGPT and GPT-4), the score is the
+expectation over the possible answers (as in G-Eval), from their probabilities after the prompt.
+A local judge generates nothing, so nothing has to be parsed; a remote one returns probabilities
+or, if it does not, its answer is parsed strictly.
 """
 
 from __future__ import annotations
@@ -29,44 +29,48 @@ if TYPE_CHECKING:
 
 _TOO_LONG = "the prompt and the reply exceed the language model's window"
 _TOP = 20
-"""Alternatives that an endpoint is asked for: the most that OpenAI tells."""
+"""Number of alternatives requested from an endpoint: the most that OpenAI returns."""
 _LOCAL = ("prompt", "model", "history")
-"""Options that mean something without an endpoint."""
+"""Options that also apply without an endpoint."""
 _NUMBERS = ("history", "samples", "temperature", "max_tokens", "logprobs")
-"""Options that decide the numbers, beside the prompt and the model."""
+"""Options that affect the scores, besides the prompt and the model."""
 
 Found = list[Reading | str]
-"""One reading per question of a prompt, or why there is none."""
+"""For each question of a prompt, a reading or the reason why there is none."""
 
 
 @dataclass(frozen=True)
 class Judge(Metric):
-    """What a language model makes of a reply when it is asked."""
+    """Scores replies by asking a language model."""
 
     prompt: str = option(
         "rating", "rating, likert, stars, yes-no, checklist, or a .toml file of your own"
     )
     model: str | None = option(
         None,
-        "a language model by name, folder or hub name, such as qwen2.5-coder-1.5b [the one of "
-        "--lm]; with url the endpoint's name for it",
+        "name, folder or hub name of a language model, such as qwen2.5-coder-1.5b [the one of "
+        "--lm]; with url, the endpoint's name for it",
     )
-    history: int | None = option(None, "turns of context that the judge sees [all]", least=1)
-    url: str | None = option(None, "an OpenAI-compatible endpoint, as in https://api.openai.com/v1")
-    key_env: str = option("OPENAI_API_KEY", "environment variable that has the endpoint's key")
-    samples: int = option(1, "answers to every question, of which the mean is taken", least=1)
-    temperature: float | None = option(None, "of the answers [0 for one sample, 1 for several]")
-    max_tokens: int = option(16, "tokens of an answer; models that reason need more", least=1)
+    history: int | None = option(None, "number of context turns that the judge sees [all]", least=1)
+    url: str | None = option(None, "OpenAI-compatible endpoint, as in https://api.openai.com/v1")
+    key_env: str = option("OPENAI_API_KEY", "environment variable with the endpoint's key")
+    samples: int = option(1, "answers per question, which are averaged", least=1)
+    temperature: float | None = option(
+        None, "temperature of answers [0 for one sample, 1 for several]"
+    )
+    max_tokens: int = option(16, "maximum tokens per answer; reasoning models need more", least=1)
     logprobs: bool = option(True, "ask for the probabilities of the possible answers")
-    concurrency: int = option(8, "questions at a time", least=1)
-    per_minute: int | None = option(None, "questions per minute at most [any number]", least=1)
-    retries: int = option(5, "further attempts where the endpoint fails", least=0)
+    concurrency: int = option(8, "number of questions in flight", least=1)
+    per_minute: int | None = option(
+        None, "maximum number of questions per minute [no limit]", least=1
+    )
+    retries: int = option(5, "further attempts if the endpoint fails", least=0)
     timeout: float = option(60.0, "seconds to wait for an answer", least=0.01)
-    price_in: float | None = option(None, "price of a million tokens that are sent", least=0)
-    price_out: float | None = option(None, "price of a million tokens of answers", least=0)
-    max_cost: float | None = option(None, "most that a run may spend, by these prices", least=0)
+    price_in: float | None = option(None, "price per million tokens sent", least=0)
+    price_out: float | None = option(None, "price per million tokens of answers", least=0)
+    max_cost: float | None = option(None, "maximum cost of a run, by these prices", least=0)
     answers: str | None = option(
-        None, "file that keeps the endpoint's answers [in the platform's cache folder]"
+        None, "file in which the endpoint's answers are cached [in the platform's cache folder]"
     )
 
     name = "judge"
@@ -113,11 +117,11 @@ class Judge(Metric):
     def preferences(
         self, pairs: Sequence[tuple[Exchange, str]], engines: Engines
     ) -> list[tuple[float, float] | str]:
-        """How likely the second of two replies is the better one: an exchange's own, another text.
+        """Return the probabilities that another text is better than an exchange's own response.
 
-        Judges favour a place, so every pair is shown in both orders; the first number is with the
-        second reply in the second place, the other with it in the first. Instead of them there
-        may be a reason why there are none.
+        Judges favour a position, so every pair is shown in both orders: the first probability is
+        with the other text in second place, the second with it in first place. A text in place of
+        the two says why there are none.
         """
         prompt = read_prompt(PAIRS)
         asked = [
@@ -142,7 +146,7 @@ class Judge(Metric):
         engines: Engines,
         scope: bytes = b"",
     ) -> list[Found]:
-        """One pass over every prompt: the log-probability of each answer after it."""
+        """Read each answer's log-probability after the prompt, in one pass per prompt."""
         engine = engines.named_likelihood(self.model)
         questions = [question for own in asked for question in own]
         found = iter(
@@ -211,10 +215,10 @@ class Judge(Metric):
 def _sampled(
     chat: Chat, requests: Sequence[Mapping[str, Any]], samples: int
 ) -> list[Sequence[Choice] | str]:
-    """So many answers to each request, or why there are none.
+    """Return `samples` answers to each request, or the reason why there are none.
 
-    Several are asked for at once, because then the prompt is paid for once. An endpoint that
-    gives fewer is asked for the rest.
+    Several are requested at once, so that the prompt is paid for once. An endpoint that returns
+    fewer is asked for the rest.
     """
     found: list[list[Choice]] = [[] for _ in requests]
     refused: dict[int, str] = {}
@@ -231,7 +235,7 @@ def _sampled(
 
 
 def _score(found: Found, prompt: Prompt, explain: bool) -> Score:
-    """The mean over the questions; all of them must have an answer."""
+    """Return the mean over the questions, all of which must have an answer."""
     if reasons := [one for one in found if isinstance(one, str)]:
         return Score.unscored(reasons[0])
     readings = [one for one in found if isinstance(one, Reading)]
@@ -258,7 +262,7 @@ def _explanation(
 
 
 def _preference(first: Reading | str, second: Reading | str) -> tuple[float, float] | str:
-    """From both orders: in the second one the replies have changed places."""
+    """Combine the readings of both orders; in the second one the replies are swapped."""
     if isinstance(first, str):
         return first
     if isinstance(second, str):

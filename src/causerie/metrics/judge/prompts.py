@@ -1,9 +1,8 @@
-"""Prompts: what a judge is told and asked, as data, and how a conversation is put into one.
+"""Prompts of the judge as data, and how a conversation is inserted into one.
 
-A prompt is a TOML file with a version, instructions and questions. With a `scale` they are
-answered with a number, without one with yes or no. What was said stands between tags, every turn
-on a line of its own in which nothing can look like a tag: a text cannot end the part that it
-belongs to, and it cannot make up a turn.
+A prompt is a TOML file with a version, instructions and questions. With a `scale`, questions are
+answered with a number, otherwise with yes or no. The conversation stands between tags, each turn
+on a line of its own that cannot contain a tag: a text can neither end its part nor fake a turn.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _YES_NO = ((("Yes", "yes"), 1.0), (("No", "no"), 0.0))
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a judge is told and asked."""
+    """The instructions and questions to a judge."""
 
     name: str
     version: int
     instructions: str
     questions: tuple[str, ...]
     scale: tuple[int, int] | None
-    """The least and the most of a rating; None where the answers are yes and no."""
+    """Lowest and highest rating; None if the answers are yes and no."""
 
     @cached_property
     def spellings(self) -> tuple[tuple[str, ...], ...]:
@@ -61,7 +60,7 @@ class Prompt:
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """What each of the answers is worth."""
+        """The numeric value of each answer."""
         if self.scale is None:
             return tuple(value for _, value in _YES_NO)
         return tuple(float(number) for number in range(self.scale[0], self.scale[1] + 1))
@@ -72,19 +71,19 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """Its name and version, and a digest of all that a judge is told."""
+        """Name and version, with a digest of the whole prompt."""
         said = repr((_BEFORE, _AFTER, _REMINDER, self.instructions, self.questions, self.spellings))
         return f"{self.name}:{self.version}@{sha256(said.encode()).hexdigest()[:8]}"
 
     @property
     def opening(self) -> str:
-        """What comes before the turns."""
+        """The text before the turns."""
         return self.instructions + _BEFORE
 
     def about(
         self, exchange: Exchange, replies: Sequence[str], history: int | None = None
     ) -> list[Question]:
-        """All its questions about a reply, or several, to what was said before."""
+        """Return all questions about one or several replies to the context of an exchange."""
         said = exchange.context if history is None else exchange.last(history)
         speakers = {"user": "A", "system": "B"}
         turns = tuple(f"{speakers[exchange.role_of(turn)]}: {_line(turn.text)}\n" for turn in said)
@@ -96,7 +95,7 @@ class Prompt:
         return [Question(turns, closing + question) for question in self.questions]
 
     def messages(self, question: Question) -> list[dict[str, str]]:
-        """The same as messages for a chat model."""
+        """Return a question as messages for a chat model."""
         asked = _BEFORE.lstrip() + "".join(question.turns) + question.closing
         return [
             {"role": "system", "content": self.instructions},
@@ -106,12 +105,12 @@ class Prompt:
 
 @cache
 def shipped_prompts() -> list[str]:
-    """The names of the prompts that come with causerie, sorted."""
+    """Return the sorted names of the shipped prompts."""
     return sorted(file.stem for file in SHIPPED.glob("*.toml"))
 
 
 def read_prompt(name: str) -> Prompt:
-    """A shipped prompt by its name, or one of a user's own in a TOML file."""
+    """Read a shipped prompt by its name, or a user's prompt from a TOML file."""
     if name in shipped_prompts():
         return _shipped(name)
     if not name.endswith(".toml"):
@@ -166,11 +165,11 @@ def _scale(table: dict[str, Any], path: Path) -> tuple[int, int] | None:
     ):
         return found[0], found[1]
     raise CauserieError(
-        f"{path}: scale must be the least and the most of a rating, two digits as in [1, 5]"
+        f"{path}: scale must be the lowest and the highest rating, two digits as in [1, 5]"
     )
 
 
 def _line(text: str) -> str:
-    """A text on one line, without anything that might be a tag."""
+    """Return a text on one line, with tags escaped."""
     said = " ".join(text.split()).replace("<", "&lt;")
     return said.encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
-"""What a judge has answered: a distribution over the possible answers, or why there is none.
+"""Parsing a judge's answers into a distribution over the possible answers, or a reason.
 
-An answer in words is read strictly. It has to begin with one of the possible answers, or to have
-just one number in it; whatever else it says is no rating, and nobody makes one up.
+Text is parsed strictly: it has to begin with one of the possible answers or contain exactly one
+number. Anything else is not a rating, and none is made up.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _FIRST_NUMBER = re.compile(_LABEL + r"(?P<number>[0-9]+)(?P<rest>(?![.,]?[0-9]|\
 _FIRST_WORD = re.compile(_LABEL + r"(?P<word>yes|no)\b", re.I)
 _EDGES = re.compile(r"^[\W_Ġ]+|[\W_]+$")
 _SHOWN = 80
-"""Characters of an answer that a reason repeats."""
+"""Maximum number of characters of an answer quoted in a reason."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One question, answered."""
+    """The answer to one question."""
 
     probabilities: tuple[float, ...]
-    """Of the possible answers; their sum is 1."""
+    """Probabilities of the possible answers; their sum is 1."""
     mass: float | None = None
-    """How likely the judge was to give any of them; None where it does not say."""
+    """Total probability that the judge gave these answers; None if unknown."""
 
     @classmethod
     def of(cls, log_probabilities: Sequence[float]) -> Reading | str:
-        """Of the log-probabilities of all possible answers."""
+        """Normalise the log-probabilities of all possible answers."""
         top = max(log_probabilities)
         if not math.isfinite(top):
             return "the judge gives none of the possible answers a probability"
@@ -47,14 +47,14 @@ class Reading:
         return cls(tuple(w / total for w in weights), min(1.0, math.exp(top) * total))
 
     def value(self, prompt: Prompt) -> float:
-        """What is to be expected."""
+        """Return the expected value of the answer."""
         expected = math.fsum(p * v for p, v in zip(self.probabilities, prompt.values, strict=True))
         low, high = prompt.range
         return min(high, max(low, expected))
 
 
 def read_choices(choices: Sequence[Choice], prompt: Prompt) -> Reading | str:
-    """The mean of some answers to one question; those that are none have no part in it."""
+    """Return the mean of several answers to one question, ignoring invalid ones."""
     readings = [_read(choice, prompt) for choice in choices]
     good = [reading for reading in readings if isinstance(reading, Reading)]
     if not good:
@@ -67,7 +67,7 @@ def read_choices(choices: Sequence[Choice], prompt: Prompt) -> Reading | str:
 
 
 def _read(choice: Choice, prompt: Prompt) -> Reading | str:
-    """By the log-probabilities where the answer is given, if there are any; else by its text."""
+    """Read an answer from the log-probabilities of its token if given, else from its text."""
     text = choice.text.rpartition("</think>")[2]
     given = _stated(text, prompt)
     if given is None:
@@ -96,7 +96,7 @@ def _read(choice: Choice, prompt: Prompt) -> Reading | str:
 
 
 def _stated(text: str, prompt: Prompt) -> int | None:
-    """Which of the possible answers a text gives."""
+    """Return the index of the answer that a text gives; None if it gives none."""
     if prompt.scale is None:
         word = _FIRST_WORD.match(text)
         return _answer_of(word["word"], prompt) if word else None
@@ -110,7 +110,7 @@ def _stated(text: str, prompt: Prompt) -> int | None:
 
 
 def _answer_of(text: str, prompt: Prompt) -> int | None:
-    """The place of a word among the possible answers."""
+    """Return the index of a word among the possible answers."""
     word = text if text.startswith("-") else _EDGES.sub("", text).lower()
     places = (p for p, spelled in enumerate(prompt.spellings) if word in map(str.lower, spelled))
     return next(places, None)

@@ -1,8 +1,8 @@
-"""What a reader of context and reply finds wrong: an echo, a slip of the speaker, gibberish...
+"""Faults that a classifier finds in a reply and its context: an echo, gibberish, and so on.
 
-A classifier that was shown good replies and the same ones made faulty, and gives the log-odds of
-every fault. It reads words and not topics: whether a reply is on topic, the other metrics know
-better. `quality` and `faults` stand on both.
+The classifier was trained on good replies and on faulty versions of them, and returns the
+log-odds of every fault. It sees wording rather than topics, which other metrics judge better;
+`quality` and `faults` build on both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The classifier: an encoder that reads context and reply together, and what can be counted."""
+"""The classifier of `slips`: an encoder of context and reply, and lexical features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from causerie.models.artifact import Artifact
 
 LARGEST = 4.0
-"""Counts are limited to so many standard deviations: one absurd reply must not decide."""
+"""Features are clipped to this many standard deviations, against absurd replies."""
 
 
 class SlipsHead(nn.Module):
@@ -37,7 +37,7 @@ class SlipsHead(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def standardise(self, counts: Tensor) -> None:
-        """Learn what the features of replies usually are."""
+        """Set mean and scale of the lexical features from typical replies."""
         self.mean: Tensor = counts.mean(0)
         self.scale: Tensor = counts.std(0).clamp_min(1e-3)
 
@@ -50,7 +50,7 @@ class SlipsHead(nn.Module):
 
 
 class Classifier:
-    """Logits of all faults."""
+    """Computes the logits of all faults."""
 
     def __init__(self, encoder: Encoder, config: SlipsConfig) -> None:
         self.encoder, self.config = encoder, config
@@ -60,7 +60,7 @@ class Classifier:
         return tuple(context[-self.config.history :]), (reply,)
 
     def logits(self, exchanges: Sequence[Exchange]) -> Floats:
-        """One row per exchange, one column per fault."""
+        """Return one row per exchange and one column per fault."""
         texts = [([turn.text for turn in e.context], e.response.text) for e in exchanges]
         inputs = [self.input(context, reply) for context, reply in texts]
         vectors = torch.from_numpy(self.encoder.encode(inputs, self.config.pooling))
@@ -71,13 +71,13 @@ class Classifier:
 
 
 def counts_of(texts: Sequence[tuple[Sequence[str], str]]) -> Tensor:
-    """The lexical features of replies after their contexts."""
+    """Return the lexical features of replies after their contexts, one row each."""
     rows = [list(lexical_features(context, reply).values()) for context, reply in texts]
     return torch.from_numpy(np.array(rows, dtype=np.float32).reshape(-1, len(FEATURES)))
 
 
 def restore(engines: Engines, artifact: Artifact) -> Classifier:
-    """The classifier as the artifact's training left it."""
+    """Return the trained classifier of an artifact."""
     config = SlipsConfig(**artifact.options)
     encoder = engines.tuned_encoder(artifact, config.encoder_tuning, config.window)
     classifier = Classifier(encoder, config)

@@ -1,4 +1,4 @@
-"""From dialogues to an artifact: replies are made faulty, and the faults are learned."""
+"""Training `slips` on dialogues: replies are made faulty, and the classifier learns the faults."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ NAME = "slips"
 HEAD = ("history", "hidden")
 """Settings that must agree for the weights of --init to fit."""
 TRIES = 4
-"""Faults that are tried on a reply before it is left as it is."""
+"""Number of faults tried on a reply before it is left unchanged."""
 VALIDATED, MEASURED = 1500, 6000
-"""Replies of the validation data that choose the weights, and that results are told of."""
+"""Number of validation replies for choosing the weights, and for the final results."""
 CHUNK = 64
-"""Batches among which replies are sorted by length, so that little is padded."""
+"""Number of batches within which replies are sorted by length, for little padding."""
 LIMITS = (
     "English, everyday conversation.",
     "Learned from faults that were made: those of real systems may look otherwise.",
@@ -58,7 +58,7 @@ class Example:
 
 
 class Drawing:
-    """Examples of a corpus: every exchange once, some replies left good."""
+    """Draws examples from a corpus: every exchange once, some replies left good."""
 
     def __init__(self, corpus: Corpus, config: SlipsConfig) -> None:
         self._config = config
@@ -82,7 +82,7 @@ class Drawing:
         return Example(exchange, _untidied(good(exchange, replies), rng))
 
     def epoch(self, number: int) -> list[Example]:
-        """All of an epoch, those of similar length near each other."""
+        """Return the examples of an epoch, in batches of similar length."""
         seed = f"{self._config.seed}/{number}"
         drawn = sample(self._drawn, len(self), hash_of(seed))
         rng = random.Random(seed)
@@ -95,12 +95,12 @@ class Drawing:
             group.sort(key=lambda one: _length(one, self._config.history))
             batches += [group[i : i + batch] for i in range(0, len(group), batch)]
         rng.shuffle(batches)
-        batches.sort(key=lambda one: len(one) < batch)  # a short one comes last
+        batches.sort(key=lambda one: len(one) < batch)  # an incomplete one comes last
         return [one for batch_ in batches for one in batch_]
 
 
 def hash_of(text: str) -> int:
-    """A seed that is the same in every process."""
+    """Return a seed that is the same in every process."""
     return random.Random(text).getrandbits(32)
 
 
@@ -110,7 +110,7 @@ def _length(example: Example, history: int) -> int:
 
 
 def _untidied(faulty: Faulty, rng: random.Random) -> Faulty:
-    """Casing and the last full stop say nothing about a fault, so some replies lose them."""
+    """Remove casing or the last full stop from some replies: they must not indicate faults."""
     text = faulty.text
     if rng.random() < 0.3:
         text = text.rstrip(" .!") or text
@@ -120,14 +120,14 @@ def _untidied(faulty: Faulty, rng: random.Random) -> Faulty:
 
 
 def labels_of(some: Sequence[Example]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which faults replies have, and of which of them that is known."""
+    """Return which faults replies have, and for which of them that is known."""
     has = np.array([[f in one.reply.faults for f in FAULTS] for one in some], dtype=bool)
     unclear = np.array([[f in one.reply.unclear for f in FAULTS] for one in some], dtype=bool)
     return has.reshape(-1, len(FAULTS)), has.reshape(-1, len(FAULTS)) | ~unclear
 
 
 class Recognition(Task):
-    """Binary cross-entropy of every fault that a reply has for sure, or has not."""
+    """Binary cross-entropy over all faults that a reply is known to have or not to have."""
 
     def __init__(self, classifier: Classifier, drawing: Drawing, valid: list[Example]) -> None:
         self.classifier, self._valid = classifier, valid
@@ -169,7 +169,7 @@ def scores_of(classifier: Classifier, some: Sequence[Example]) -> NDArray[np.flo
 
 
 def areas_under(classifier: Classifier, some: Sequence[Example]) -> dict[str, float]:
-    """Of each fault, how surely replies that have it are told from good ones."""
+    """Return the AUC of each fault: replies that have it against good ones."""
     logits, (has, _) = scores_of(classifier, some), labels_of(some)
     good_ones = ~has.any(1)
     return {
@@ -179,7 +179,7 @@ def areas_under(classifier: Classifier, some: Sequence[Example]) -> dict[str, fl
 
 
 def train(engines: Engines, run: TrainingRun) -> Trained:
-    """Train, then calibrate and measure on halves of the validation data."""
+    """Train, choosing the weights on one half of the validation data and measuring on the other."""
     config: SlipsConfig = run.config
     data, valid = run.corpora()
     torch.manual_seed(config.seed)
@@ -204,7 +204,7 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
     }
     bare = run.artifact(NAME, encoder, config, parts)
     run.say("measuring on validation data")
-    saved = restore(engines, bare)  # the weights as they are saved
+    saved = restore(engines, bare)  # with the weights as they will be saved
     results = measure(saved, measuring[:MEASURED])
     facts = {
         "steps": progress.best_step,
@@ -223,13 +223,13 @@ def train(engines: Engines, run: TrainingRun) -> Trained:
 
 
 def _fixed(corpus: Corpus, config: SlipsConfig) -> list[Example]:
-    """Examples of held-out dialogues, in random order."""
+    """Return examples of held-out dialogues in random order."""
     drawing = Drawing(corpus, replace(config, exchanges=None, good=0.5))
     return random.Random(config.seed).sample(drawing.epoch(0), len(drawing))
 
 
 def measure(classifier: Classifier, some: Sequence[Example]) -> dict[str, Any]:
-    """AUC of replies with a fault against good ones."""
+    """Return the AUC of replies with each fault against good ones, for the card."""
     count = int((~labels_of(some)[0].any(1)).sum())
     return {
         "good replies that were measured": f"{count:,}",

@@ -1,4 +1,4 @@
-"""Annotation in the browser: annotators work, the lead looks after them."""
+"""Annotation in the browser: pages for annotators and for the lead of a project."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _STYLES = ("annotate.css",)
 
 
 def annotation_room(store: Store, project: int, *, training: Path | None = None) -> Room:
-    """The room of a database of projects, which it closes in the end.
+    """Return the room of a database of projects, which it closes at the end.
 
-    Links open the project they were made for; `project` is the one that the owner of the server
-    sees. `training` is the folder of a training, whose learning curve the lead is shown.
+    Links open the project they were made for; the owner of the server sees `project`. `training`
+    is the folder of a training whose learning curve is shown to the lead.
     """
     desk = Desk(store, project, training)
 

@@ -1,4 +1,4 @@
-"""Who is asking, and what of a project they may see."""
+"""Who makes a request, and what they may see of a project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANNOTATOR, LEAD = "annotator", "lead"
 
 @dataclass(frozen=True)
 class Member(Identity):
-    """Somebody whom a project has given a link."""
+    """A person with a link to a project."""
 
     project: int = 0
     person: int = 0
@@ -32,15 +32,15 @@ class Member(Identity):
 
 @dataclass(frozen=True)
 class Desk:
-    """What the routes stand on."""
+    """What the annotation routes share: the store, the owner's project and its training."""
 
     store: Store
     project: int
-    """The one that the owner of the server sees."""
+    """Number of the project that the owner of the server sees."""
     training: Path | None = None
 
     def identify(self, token: str) -> Member | None:
-        """Whose token it is, if a project has given it to somebody."""
+        """Return the person a project has given this token to, if any."""
         found = self.store.who(token)
         if found is None:
             return None
@@ -50,7 +50,7 @@ class Desk:
         return Member(name, frozenset({person.role}), home, project, person.id)
 
     def member(self, request: Request) -> Member:
-        """Who makes the request; the owner of the server is the lead of their project."""
+        """Return who makes the request; the owner of the server is the lead of their project."""
         identity = who(request)
         if isinstance(identity, Member):
             return identity
@@ -59,7 +59,7 @@ class Desk:
         return Member(identity.name, identity.roles, "/annotate/lead", self.project, lead)
 
     def own(self, member: Member, assignment: int) -> tuple[Snapshot, Assignment]:
-        """An assignment of somebody, with its item; nobody learns of those of others."""
+        """Return somebody's own assignment with its item; those of others are not found."""
         with not_found():
             item = self.store.item_of(member.project, assignment, member.person)
         project = self.store.snapshot(member.project, item=item)
@@ -68,7 +68,7 @@ class Desk:
 
 @contextmanager
 def not_found() -> Iterator[None]:
-    """Whoever asks for the work of another learns no more than that it is not theirs."""
+    """Turn requests for other people's work into 404, which reveals nothing about it."""
     try:
         yield
     except NotTheirsError as error:
@@ -76,7 +76,7 @@ def not_found() -> Iterator[None]:
 
 
 def guideline_of(project: Snapshot) -> dict[str, Any]:
-    """The project's own text, or ours with its examples."""
+    """Return the project's own guideline, or the default one with its examples."""
     if own := project.settings.guideline.strip():
         return {"text": [part for part in own.split("\n\n") if part.strip()], "examples": []}
     text = resources.files("causerie.annotation").joinpath("guideline.json").read_text("utf-8")
@@ -85,7 +85,7 @@ def guideline_of(project: Snapshot) -> dict[str, Any]:
 
 
 def view_of(project: Snapshot, one: Assignment) -> dict[str, Any]:
-    """An assignment as its annotator may see it: no name of an item or a system is in it."""
+    """Return what an annotator may see of an assignment: no names of items or systems."""
     listed, state = project.items[one.item], project.states[one.id]
     item, task = listed.item, project.task
     shown = item.candidates[::-1] if one.swapped else item.candidates
@@ -119,7 +119,7 @@ def turn_view(turn: Turn) -> dict[str, Any]:
 
 
 def state_view(state: Any) -> dict[str, Any]:
-    """A state as JSON; places count characters, which are not what scripts count."""
+    """Return a state as JSON; places count Unicode characters, unlike offsets in JavaScript."""
     return {
         "marks": [
             {

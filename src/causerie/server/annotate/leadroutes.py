@@ -1,4 +1,4 @@
-"""What the lead asks for: how it goes, who agrees with whom, links, rounds, and the results."""
+"""The lead's requests: progress, agreement, links, rounds, and results."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from causerie.server.safety import needs
 from causerie.stats import Estimate
 
 MOST = 50
-"""Items that disagree which are listed."""
+"""Most items listed by disagreement."""
 
 
 class Named(BaseModel):
-    """Somebody of the project."""
+    """The name of a person in the project."""
 
     name: str = Field(min_length=1, max_length=100)
 
 
 class Reviewers(BaseModel):
-    """Who is to review; nobody stands for the better half."""
+    """Names of the reviewers; empty for the better half of the annotators."""
 
     names: list[str] = Field(default=[], max_length=1000)
 
 
 def lead_router(desk: Desk) -> APIRouter:
-    """The routes of the lead, of one project."""
+    """Return the routes of the lead, within one project."""
     router = APIRouter(
         prefix="/annotate/api/lead", tags=["annotation"], dependencies=[Depends(needs(LEAD))]
     )
@@ -53,7 +53,7 @@ def lead_router(desk: Desk) -> APIRouter:
 
     @router.get("")
     def overview(asks: Member = member) -> Json:
-        """How far everybody is, and how far they agree."""
+        """Everybody's progress and agreement."""
         project = desk.store.snapshot(asks.project)
         return Json({**overview_of(project), "curve": _curve(desk)})
 
@@ -64,13 +64,13 @@ def lead_router(desk: Desk) -> APIRouter:
 
     @router.post("/items/{item}/adjudicate")
     def adjudicate(item: Number, asks: Member = member) -> Json:
-        """Give an item to the lead to decide; the number of that assignment."""
+        """Assign an item to the lead for a decision; returns the number of that assignment."""
 
         def plan(project: Snapshot) -> Iterator[NewAssignment]:
             if not project.task.is_marked:
-                raise CauserieError("judgements are not adjudicated: everybody's own one counts")
+                raise CauserieError("judgements are not adjudicated: every answer counts")
             if not project.finished(item, "first", "review"):
-                raise CauserieError("nobody has finished the item yet")
+                raise CauserieError("nobody has finished this item yet")
             if asks.person not in project.people:
                 raise CauserieError(
                     "the project has no lead: add one with causerie annotate invite --lead"
@@ -84,20 +84,20 @@ def lead_router(desk: Desk) -> APIRouter:
 
     @router.post("/people")
     def invite(named: Named, asks: Member = member) -> Json:
-        """Add an annotator, or give one a new link; it is shown this once."""
+        """Add an annotator, or give an existing one a new link, which is shown only once."""
         token = desk.store.add_person(asks.project, named.name.strip(), "annotator")
         assigned = desk.store.assign(asks.project, first_round)
         return Json({"token": token, "assigned": assigned})
 
     @router.post("/revoke")
     def revoke(named: Named, asks: Member = member) -> Json:
-        """End a link; what its holder has not finished goes to others."""
+        """End a link; its holder's unfinished items are assigned to others."""
         desk.store.revoke(asks.project, named.name)
         return Json({"assigned": desk.store.assign(asks.project, first_round)})
 
     @router.post("/review")
     def review(reviewers: Reviewers, asks: Member = member) -> Json:
-        """Begin the second round, or go on with it."""
+        """Begin or continue the second round."""
 
         def plan(project: Snapshot) -> Iterator[NewAssignment]:
             return second_round(project, reviewers_of(project, reviewers.names))
@@ -106,10 +106,10 @@ def lead_router(desk: Desk) -> APIRouter:
 
     @router.get("/export/{format}")
     def results(format: str, asks: Member = member) -> StreamingResponse:
-        """All work as a file, as it is at one moment."""
+        """Download all work at this moment as a file."""
         project = desk.store.snapshot(asks.project)
         if format == "brat":
-            raise CauserieError("brat is many files: use causerie annotate export")
+            raise CauserieError("brat has several files: use causerie annotate export")
         check_format(project.task, format)
         suffix = "json" if format in ("cgdialog", "labelstudio") else "jsonl"
         return StreamingResponse(
@@ -127,7 +127,7 @@ def _own_of(project: Snapshot, item: int, person: int) -> list[int]:
 
 
 def overview_of(project: Snapshot) -> dict[str, Any]:
-    """The lead's page."""
+    """Return the data of the lead's page."""
     found = agreement(project)
     quality, curves = qualities(project), over_time(project)
     work = [listed for listed in project.items.values() if listed.gold is None]
@@ -182,15 +182,15 @@ def overview_of(project: Snapshot) -> dict[str, Any]:
             if value > 0
         ],
         "reviewers": reviewers,
-        "formats": [name for name in FORMATS if name != "brat" and _fits(project, name)],
+        "formats": [name for name in FORMATS if name != "brat" and _can_hold(project, name)],
     }
 
 
 def item_view(project: Snapshot, item: int) -> dict[str, Any]:
-    """An item with all marks on it, side by side."""
+    """Return an item with everybody's marks, side by side."""
     listed = project.items.get(item)
     if listed is None:
-        raise HTTPException(404, "there is no such item in this project")
+        raise HTTPException(404, "this project has no such item")
     final = project.final(item)
     return {
         "name": listed.item.name,
@@ -237,7 +237,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
     return {"value": one.value, "low": one.low, "high": one.high, "n": one.n, "reason": one.reason}
 
 
-def _fits(project: Snapshot, format: str) -> bool:
+def _can_hold(project: Snapshot, format: str) -> bool:
     try:
         check_format(project.task, format)
     except CauserieError:
@@ -246,7 +246,7 @@ def _fits(project: Snapshot, format: str) -> bool:
 
 
 def _curve(desk: Desk) -> list[Any]:
-    """The learning curve of a training, if one was named and has got so far."""
+    """Return the learning curve of a training, as far as it has got, or nothing without one."""
     path = desk.training / "learning-curve.jsonl" if desk.training else None
     if path is None or not path.is_file():
         return []

@@ -1,4 +1,4 @@
-"""What annotators ask for: their work, one item of it, and keeping what they did."""
+"""Annotators' requests: their work, a single item, and storing events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from causerie.server.annotate.desk import Desk, Member, guideline_of, not_found,
 from causerie.server.answers import Json
 
 MOST_EVENTS = 200
-"""Of one request."""
+"""Most events per request."""
 Number = Annotated[int, Field(ge=0, lt=2**62)]
 
 
 class Done(BaseModel):
-    """One thing that an annotator did."""
+    """A single action of an annotator."""
 
     key: str = Field(min_length=8, max_length=64)
     action: Action
@@ -26,19 +26,19 @@ class Done(BaseModel):
 
 
 class Events(BaseModel):
-    """What an annotator did, in order."""
+    """An annotator's actions, in order."""
 
     events: list[Done] = Field(max_length=MOST_EVENTS)
 
 
 def work_router(desk: Desk) -> APIRouter:
-    """The routes of annotators; the lead has them as well, to adjudicate."""
+    """Return the routes of annotators, which the lead also has for adjudication."""
     router = APIRouter(prefix="/annotate/api", tags=["annotation"])
     member = Depends(desk.member)
 
     @router.get("/me")
     def me(asks: Member = member) -> Json:
-        """Who I am, what is asked of me, and how far I am."""
+        """The caller's identity, task, and progress."""
         project = desk.store.snapshot(asks.project, person=asks.person)
         person = project.people.get(asks.person)
         work = [
@@ -65,12 +65,12 @@ def work_router(desk: Desk) -> APIRouter:
 
     @router.get("/work/{assignment}")
     def work(assignment: Number, asks: Member = member) -> Json:
-        """One assignment: what is shown, and what has been done to it."""
+        """One assignment: what to show, and what has been done to it."""
         return Json(view_of(*desk.own(asks, assignment)))
 
     @router.post("/work/{assignment}/events")
     async def keep(assignment: Number, done: Events, asks: Member = member) -> Json:
-        """Keep what I did; when this answers, it is on disk. Sending it again does nothing."""
+        """Store actions. They are on disk when this answers; sending them again has no effect."""
         events = [Event(one.key, one.action, one.body) for one in done.events]
         with not_found():
             kept = desk.store.append_soon(asks.project, assignment, asks.person, events)

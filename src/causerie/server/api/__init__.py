@@ -1,4 +1,4 @@
-"""Scores on request: networks that stay loaded, one queue for everybody, jobs for large files."""
+"""Scores on request: networks that stay loaded, one queue for all clients, jobs for large files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from causerie.server.api.state import Api
 from causerie.server.room import Page, Room
 
 QUEUE = 2048
-"""Responses that may wait."""
+"""Most responses that may wait."""
 TIMEOUT = 120.0
-"""Seconds that a request may take."""
+"""Most seconds that a request may take."""
 LARGEST_FILE = 4 << 30
-"""Bytes of the file of a job."""
+"""Most bytes in the file of a job."""
 
 
 def api_room(
@@ -28,9 +28,9 @@ def api_room(
     load: bool = True,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Room:
-    """The room that scores by the metrics of a plan, and keeps its jobs in a folder.
+    """Return the room that scores with the metrics of a plan, and keeps its jobs in a folder.
 
-    With `load`, networks are loaded as soon as it opens; `tell` hears when they are.
+    With `load`, networks are loaded as soon as the room opens; `tell` is called when they are.
     """
     api = Api(plan, folder, limit=limit, timeout=timeout, load=load, tell=tell)
     return Room(

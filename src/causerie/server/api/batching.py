@@ -1,9 +1,8 @@
-"""One thread scores for everybody: requests of several clients are joined into batches.
+"""One thread scores for all clients: their requests are joined into batches.
 
-Works wait in a queue that is bounded, so that a server with more to do than it can says so at
-once. Each pass over the networks takes something of every work that asks for the same, whole
-records at a time, so a large one holds up nobody for longer than a pass; what nobody waits for
-any more is dropped between passes.
+Works wait in a bounded queue, so that an overloaded server refuses at once. Each pass over the
+networks takes a share of every work of the same kind, in whole records, so a large one delays
+nobody for longer than a pass; works that nobody waits for any more are dropped between passes.
 """
 
 from __future__ import annotations
@@ -26,35 +25,35 @@ from causerie.scoring.store import Item
 WINDOW = 0.005
 """Seconds that the first request of a batch waits for others."""
 PAUSE, LONGEST_PAUSE = 0.03, 0.1
-"""The share of the last pass that those who were answered have to ask again, and the most of it in
-seconds: without it they would fall apart into passes of few and of many in turn."""
+"""Share of the last pass, and most seconds, to wait for clients that were just answered to ask
+again: otherwise passes with few and with many items would alternate."""
 PASS_SECONDS = 2.0
-"""How long one pass over the networks should take: items are added or left out until it does."""
+"""Target duration of a pass over the networks, which determines how many items it has."""
 SMALLEST_PASS, FIRST_PASS, LARGEST_PASS = 16, 32, 512
-"""Items of a pass; of fewer, one takes as long as several."""
+"""Items per pass; smaller passes would not be faster."""
 KINDS = 256
-"""Different requests whose pass sizes are remembered."""
+"""Number of different requests whose pass sizes are remembered."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is to be computed; items of one kind can be scored together."""
+    """What is to be computed; items of the same kind can be scored together."""
 
     metrics: tuple[str, ...]
-    """Aliases."""
+    """Aliases of the metrics."""
     level: Level = "turn"
     speaker: str | None = None
-    """Only at dialogue level, where it decides what is scored of an item."""
+    """Only at dialogue level, where it decides which turns of an item are scored."""
     explain: bool = False
 
 
 class FullError(Exception):
-    """There is too much to do already."""
+    """The queue has no room for more."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__("the queue is full")
         self.seconds = max(1, min(60, math.ceil(seconds)))
-        """When to come again."""
+        """Seconds after which to try again."""
 
 
 class ClosedError(Exception):
@@ -71,14 +70,14 @@ class _Work:
     kind: Kind
     records: deque[Sequence[Item]]
     left: int
-    """Items that have not been scored."""
+    """Number of items not yet scored."""
     patient: bool
     since: float
     future: Future[list[Batch]] = field(default_factory=Future)
     parts: list[Batch] = field(default_factory=list)
 
     def take(self, count: int) -> list[Item]:
-        """The next whole records, up to so many items but one record at least."""
+        """Remove and return whole records: at most `count` items, but at least one record."""
         taken: list[Item] = []
         while self.records and (not taken or len(taken) + len(self.records[0]) <= count):
             taken += self.records.popleft()
@@ -86,7 +85,7 @@ class _Work:
 
 
 class Batcher:
-    """The queue and the thread that works it off."""
+    """The queue, and the thread that processes it."""
 
     def __init__(
         self,
@@ -96,20 +95,20 @@ class Batcher:
         window: float = WINDOW,
         told: Callable[[int, float], None] = lambda items, seconds: None,
     ) -> None:
-        """`limit` is how many items may wait; `told` hears items and seconds of every pass."""
+        """Let at most `limit` items wait; `told` is called with items and seconds of every pass."""
         self._score, self.limit, self._window, self._told = score, limit, window, told
         self._works: deque[_Work] = deque()
         self._changed = Condition()
         self._closing = False
         self._sizes: dict[Kind, float] = {}
         self._seconds_per_item = 0.05
-        self._rested = 0.0
-        """When whoever was answered has had time to ask again."""
+        self._resume_at = 0.0
+        """Time at which clients that were just answered have had time to ask again."""
         self._thread = Thread(target=self._run, name="scoring", daemon=True)
 
     @property
     def waiting(self) -> int:
-        """Items of requests that wait."""
+        """Number of waiting items."""
         with self._changed:
             return self._waiting()
 
@@ -121,10 +120,11 @@ class Batcher:
         self._thread.start()
 
     def submit(self, kind: Kind, records: Records, *, patient: bool = False) -> Future[list[Batch]]:
-        """Have items scored; cancel the future if nobody waits for it any more.
+        """Queue items for scoring; cancel the future if nobody waits for it any more.
 
-        `FullError` if too many wait already. A patient work is not counted, is scored by itself (so
-        that its batches say what was cut for it) and ends with the server.
+        Raise `FullError` if too many are waiting. A patient work does not count towards the limit,
+        is scored by itself (so that its batches report its own cuts), and is cancelled when the
+        server stops.
         """
         size = sum(map(len, records))
         with self._changed:
@@ -142,7 +142,7 @@ class Batcher:
         return work.future
 
     def close(self) -> None:
-        """Finish what was taken, but for patient works, and take nothing more."""
+        """Accept nothing more, cancel patient works, and finish the others."""
         with self._changed:
             self._closing = True
             for work in self._works:
@@ -157,7 +157,7 @@ class Batcher:
             self._pass(kind, pieces)
 
     def _pick(self) -> tuple[Kind, list[tuple[_Work, list[Item]]]] | None:
-        """What the next pass takes of which works; None if there is nothing more to come."""
+        """Return the kind and the items of the next pass, or None when the queue has closed."""
         with self._changed:
             while True:
                 self._drop()
@@ -170,21 +170,21 @@ class Batcher:
                 size = int(self._sizes.get(kind, FIRST_PASS))
                 start = self._works[0].since + self._window
                 if not self._works[0].patient:
-                    start = max(start, self._rested)
+                    start = max(start, self._resume_at)
                 late = start - time.monotonic()
                 if late <= 0 or self._closing or self._waiting() >= size:
                     return kind, self._share(kind, size)
                 self._changed.wait(late)
 
     def _share(self, kind: Kind, size: int) -> list[tuple[_Work, list[Item]]]:
-        """A fair part of every work of this kind; those that are not done go to the end."""
+        """Take a fair share of every work of this kind; unfinished works move to the end."""
         first = self._works[0]
         works = [w for w in self._works if w.kind == kind and not w.patient]
         if first.patient:
             works = [first]
         pieces: dict[_Work, list[Item]] = {work: [] for work in works}
         room = size
-        # Whoever waits longest gets something in any case; small ones leave theirs to the others.
+        # The oldest always gets a share; small works leave the rest of theirs to the others.
         order = [first, *sorted((w for w in works if w is not first), key=lambda w: w.left)]
         for place, work in enumerate(order):
             fair = max(1, room // (len(works) - place))
@@ -204,15 +204,15 @@ class Batcher:
         try:
             batch = self._score(kind, items)
         except Exception as error:
-            if len(pieces) > 1:  # one of them is to blame, and the others are not
+            if len(pieces) > 1:  # one of them is to blame: score each on its own
                 for piece in pieces:
                     self._pass(kind, [piece])
             else:
                 self._fail(pieces[0][0], error)
             return
-        seconds = sum(batch.seconds.values())  # without the loading of networks
-        self._learn(kind, len(items), seconds)
-        self._rested = time.monotonic() + min(LONGEST_PAUSE, PAUSE * seconds)
+        seconds = sum(batch.seconds.values())  # without loading the networks
+        self._adapt(kind, len(items), seconds)
+        self._resume_at = time.monotonic() + min(LONGEST_PAUSE, PAUSE * seconds)
         self._told(len(items), seconds)
         place = 0
         for work, taken in pieces:
@@ -230,8 +230,8 @@ class Batcher:
         with suppress(InvalidStateError):
             work.future.set_exception(error)
 
-    def _learn(self, kind: Kind, items: int, seconds: float) -> None:
-        """How much a pass can take, and how long an item takes, from what it was just now."""
+    def _adapt(self, kind: Kind, items: int, seconds: float) -> None:
+        """Update the size of a pass and the time per item from the last pass."""
         self._seconds_per_item += 0.2 * (seconds / items - self._seconds_per_item)
         if len(self._sizes) >= KINDS:
             self._sizes.clear()
@@ -243,7 +243,7 @@ class Batcher:
         self._sizes[kind] = max(SMALLEST_PASS, min(LARGEST_PASS, size))
 
     def _drop(self) -> None:
-        """Forget the works that nobody waits for any more."""
+        """Drop the works that nobody waits for any more."""
         if any(work.future.cancelled() for work in self._works):
             self._works = deque(work for work in self._works if not work.future.cancelled())
 
@@ -258,7 +258,7 @@ def _part(batch: Batch, start: int, end: int) -> Batch:
 
 
 def failure_of(error: BaseException) -> CauserieError:
-    """What to tell somebody whose items could not be scored."""
+    """Return the error for a client whose items could not be scored."""
     if isinstance(error, CauserieError):
         return error
-    return CauserieError(f"a metric has failed on this ({type(error).__name__}): leave it out")
+    return CauserieError(f"a metric has failed on these items ({type(error).__name__}): omit it")

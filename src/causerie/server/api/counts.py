@@ -1,4 +1,4 @@
-"""What has happened, for Prometheus: counters, gauges and histograms in its text format."""
+"""Monitoring data in the text format of Prometheus: counters, gauges and histograms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITEMS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 
 @dataclass
 class Histogram:
-    """How many values there were up to each bound, and their sum."""
+    """Number of values up to each bound, and their sum."""
 
     bounds: tuple[float, ...]
     counts: list[int] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Histogram:
 
 
 class Counts:
-    """All that the API counts; any thread may add."""
+    """All counters of the API; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -49,10 +49,10 @@ class Counts:
         self._passes = Histogram(ITEMS)
         self._scoring_seconds = 0.0
         self.gauges: dict[str, tuple[str, Callable[[], Mapping[Labels, float]]]] = {}
-        """By name: what it says, and what asks for its values."""
+        """Help text of each gauge, and a function that returns its values."""
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count an answered request."""
         with self._lock:
             labels = (("route", route), ("method", method), ("status", str(status)))
             self._requests[labels] += 1
@@ -65,7 +65,7 @@ class Counts:
             self._scoring_seconds += seconds
 
     def text(self) -> str:
-        """Everything, as Prometheus reads it."""
+        """Return all values in the text format of Prometheus."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: submit a file, look how far it is, fetch the table, remove it."""
+"""Jobs over HTTP: submit a file, check its progress, fetch the table, remove it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _FILE = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-_MISSING = failures(s404="There is no such job.")
+_MISSING = failures(s404="No such job exists.")
 _JobId = Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]
 _Short = Query(min_length=1, max_length=200)
 _Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "text"]
 _Columns = Query(
     max_length=2000,
-    description="What the file calls the fields that it names otherwise, as in "
+    description="The file's own names of fields, where they differ, as in "
     "`context=history,response=reply`.",
 )
 
 
 def job_router(api: Api) -> APIRouter:
-    """All routes of jobs."""
+    """Return all routes of jobs."""
     router = APIRouter(prefix=PATH, tags=["jobs"])
     jobs = api.jobs
 
     def found(job_id: str) -> Job:
         job = jobs.get(job_id)
         if job is None:
-            raise HTTPException(404, "there is no such job (any more)")
+            raise HTTPException(404, "this job does not exist, or has been removed")
         return job
 
     @router.post("", status_code=202, openapi_extra=_FILE)
@@ -68,10 +68,10 @@ def job_router(api: Api) -> APIRouter:
         columns: Annotated[str | None, _Columns] = None,
         out: Literal["jsonl", "csv", "tsv", "parquet"] = "jsonl",
     ) -> Job:
-        """Have a file scored in the background; once this answers, it will be."""
+        """Have a file scored in the background; once this answers, the job is safely stored."""
         named = [one.strip() for one in metrics.split(",") if one.strip()] if metrics else None
         plan = api.offer.plan_of(named, level, speaker)
-        Layout(plan, percentiles, explain, text)  # refuses what does not fit together
+        Layout(plan, percentiles, explain, text)  # raises if the options do not fit together
         named_columns = parse_columns(columns) if columns else {}
         base = base_of(name)
         folder = await run_in_threadpool(jobs.place)
@@ -99,12 +99,12 @@ def job_router(api: Api) -> APIRouter:
 
     @router.get("")
     def every() -> Jobs:
-        """All jobs, the newest first."""
+        """All jobs, newest first."""
         return Jobs(jobs=jobs.all())
 
     @router.get("/{job_id}", responses=_MISSING)
     def one(job_id: _JobId) -> Job:
-        """How far a job is."""
+        """The progress of a job."""
         return found(job_id)
 
     @router.get(
@@ -113,21 +113,21 @@ def job_router(api: Api) -> APIRouter:
         responses={
             200: {"description": "The table.", "content": {"application/octet-stream": {}}},
             **_MISSING,
-            **failures(s409="It is not done."),
+            **failures(s409="The job is not done."),
         },
     )
     def result(job_id: _JobId) -> Response:
         """The rows, as `causerie score --out` writes them."""
         job = found(job_id)
         if job.status != "done":
-            raise HTTPException(409, job.error or f"the job is {job.status}: come again later")
+            raise HTTPException(409, job.error or f"the job is {job.status}: try again later")
         name = f"{Path(base_of(job.name)).stem}.scores.{job.out}"
         kind = "application/octet-stream"
         return FileResponse(jobs.result_of(job), media_type=kind, filename=name)
 
     @router.delete("/{job_id}", status_code=204, responses=_MISSING)
     def remove(job_id: _JobId) -> None:
-        """Stop a job and forget it with all that belongs to it."""
+        """Stop a job and delete all its files."""
         found(job_id)
         jobs.remove(job_id)
 
@@ -135,7 +135,7 @@ def job_router(api: Api) -> APIRouter:
 
 
 async def _received(request: Request, path: Path) -> int:
-    """Write what comes to a new file, which is on the disk when this returns; its size."""
+    """Write the request's body to a new file and sync it to disk; return its size."""
     try:
         with path.open("xb") as file:
             async for chunk in request.stream():
@@ -144,9 +144,9 @@ async def _received(request: Request, path: Path) -> int:
             await run_in_threadpool(os.fsync, file.fileno())
             size = file.tell()
     except ClientDisconnect:
-        raise HTTPException(400, "the file did not come whole: send it again") from None
+        raise HTTPException(400, "the file arrived incomplete: send it again") from None
     except OSError as error:
-        raise HTTPException(507, f"the file cannot be kept ({error.strerror})") from error
+        raise HTTPException(507, f"the file cannot be stored ({error.strerror})") from error
     if not size:
         raise CauserieError("the file is empty: send it as the body of the request")
     return size

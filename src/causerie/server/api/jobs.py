@@ -1,8 +1,8 @@
-"""Files that are scored in the background, one after the other, whatever happens to the server.
+"""Files that are scored in the background, one after the other, even if the server restarts.
 
-A job is a folder: the file as it came, `job.json`, and at the end the table. The table is made by
-the same run as that of `causerie score`, with its journal, so a job that a dying server left
-behind goes on where it was. What is acknowledged is on disk.
+A job is a folder: the uploaded file, `job.json`, and finally the table. The table comes from the
+same run as that of `causerie score`, with its journal, so a job that was interrupted when the
+server died continues where it was. Acknowledged jobs are on disk.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from causerie.server.api.models import Job, JobStatus
 from causerie.server.api.service import Offer, QueuedScorer
 
 MOST_JOBS = 1000
-"""Kept at a time, finished ones too."""
+"""Most jobs kept at a time, finished ones included."""
 MOST_NOTES = 20
 ATTEMPTS = 3
-"""How often a server may die while it works on a job before the job is to blame."""
+"""Number of times a server may die while working on a job before the job is considered at fault."""
 _ID = re.compile(r"[0-9a-f]{24}")
 
 
 class Jobs:
-    """The jobs in a folder, and the thread that works them off."""
+    """The jobs in a folder, and the thread that processes them."""
 
     def __init__(self, folder: Path, offer: Offer) -> None:
         self._folder, self._offer = folder, offer
         self._lock = RLock()
         self._jobs: dict[str, Job] = {}
         self._stops: dict[str, Event] = {}
-        """Set to end a job that runs."""
+        """Events by job that stop a running job when set."""
         self._queue: SimpleQueue[str | None] = SimpleQueue()
         self._closing = False
         self._own = FileLock(folder / "lock", thread_local=False)
         self._thread = Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
-        """Take the folder for this server, and go on with what is in it."""
+        """Lock the folder for this server, and continue the jobs in it."""
         try:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._own.acquire(timeout=1)
         except Timeout as error:
             raise CauserieError(
-                f"another server keeps its jobs in {self._folder}: give this one its own folder "
-                "with --state"
+                f"another server keeps its jobs in {self._folder}: give this one a different "
+                "folder with --state"
             ) from error
         except OSError as error:
             raise CauserieError(
@@ -72,7 +72,7 @@ class Jobs:
         self._thread.start()
 
     def close(self) -> None:
-        """End the job that runs, which the next server goes on with."""
+        """Stop the running job, which the next server will continue."""
         self._closing = True
         with self._lock:
             for stop in self._stops.values():
@@ -82,16 +82,16 @@ class Jobs:
         self._own.release()
 
     def place(self) -> Path:
-        """A new folder, for the file of a job that is to be; `tidy` it if it will not."""
+        """Return a new folder for the file of a future job; `tidy` removes it if there is none."""
         with self._lock:
             if len(self._jobs) >= MOST_JOBS:
-                raise CauserieError(f"{MOST_JOBS} jobs are kept: delete some that are done")
+                raise CauserieError(f"there are {MOST_JOBS} jobs already: delete finished ones")
         folder = self._folder / secrets.token_hex(12)
         (folder / "input").mkdir(0o700, parents=True)
         return folder
 
     def add(self, job: Job) -> Job:
-        """Take a job whose file is in its folder; from now on it will be done."""
+        """Accept a job whose file is in its folder; from now on it is sure to be done."""
         self._keep(job)
         with self._lock:
             self._jobs[job.id] = job
@@ -99,7 +99,7 @@ class Jobs:
         return job
 
     def tidy(self, folder: Path) -> None:
-        """Remove a folder that became no job."""
+        """Remove a folder if no job was made of it."""
         if not (folder / "job.json").exists():
             self._clear(folder)
 
@@ -112,7 +112,7 @@ class Jobs:
             return self._jobs.get(job_id)
 
     def remove(self, job_id: str) -> None:
-        """End a job, if it runs, and forget it."""
+        """Stop a job if it is running, and forget it."""
         with self._lock:
             if self._jobs.pop(job_id, None) is None:
                 return
@@ -122,7 +122,7 @@ class Jobs:
         self._clear(self._folder / job_id)
 
     def counts(self) -> Mapping[JobStatus, int]:
-        """How many jobs there are of each status."""
+        """Return the number of jobs by status."""
         statuses: list[JobStatus] = ["queued", "running", "done", "failed"]
         known = [job.status for job in self.all()]
         return {status: known.count(status) for status in statuses}
@@ -151,12 +151,12 @@ class Jobs:
                     self._clear(self._folder / job_id)
 
     def _work(self, job: Job, stop: Event) -> None:
-        """Do a job, or find out why it cannot be done."""
+        """Do a job, or record why it cannot be done."""
         attempts = self._attempt(job)
         try:
             if attempts > ATTEMPTS:
                 raise CauserieError(
-                    f"the server ended {ATTEMPTS} times while it worked on this: split the file"
+                    f"the server ended {ATTEMPTS} times while working on this file: split it"
                 )
             self._update(job.id, status="running")
             self._score(job, stop)
@@ -164,7 +164,7 @@ class Jobs:
             self._attempt(job, forget=True)
         except Exception as error:
             told = str(failure_of(error)).replace(str(self.input_of(job)), job.name)
-            with suppress(CauserieError):  # of a full disk, which may be what has failed here
+            with suppress(CauserieError):  # the disk may be full, which may be the very failure
                 self._update(job.id, status="failed", error=told, finished=time.time())
 
     def _score(self, job: Job, stop: Event) -> None:
@@ -184,12 +184,12 @@ class Jobs:
                 if progress.note.startswith("skipped ") and len(notes) < MOST_NOTES:
                     notes.append(progress.note.replace(inputs.paths[0], job.name)[:500])
                 return
-            if not gets_on:  # so it was not this job that ended the server before
+            if not gets_on:  # progress: this job is not what ended the server before
                 self._attempt(job, forget=True)
                 gets_on = True
             self._show(job.id, done=int(progress.done), rows=run.summary.items)
 
-        # what an earlier attempt wrote is written again
+        # rows that an earlier attempt has written are written again
         with Run(scorer, inputs, layout, out=out, force=True) as run:
             summary = run.execute(watch)
             if not summary.items:
@@ -209,7 +209,7 @@ class Jobs:
         )
 
     def _attempt(self, job: Job, *, forget: bool = False) -> int:
-        """Count an attempt on disk, before it is made."""
+        """Count an attempt on disk before it is made, and return the number of attempts."""
         path = self._folder / job.id / "attempts"
         with suppress(OSError, ValueError):
             before = int(path.read_text()) if path.exists() else 0
@@ -231,7 +231,7 @@ class Jobs:
         write_whole(self._folder / job.id / "job.json", job.model_dump_json(indent=1) + "\n")
 
     def _read(self, folder: Path) -> Job | None:
-        """The job in a folder; what is left of one that was never acknowledged goes."""
+        """Return the job in a folder; remove the remains of one that was never acknowledged."""
         if not (folder.is_dir() and _ID.fullmatch(folder.name)):
             return None
         try:
@@ -239,7 +239,7 @@ class Jobs:
         except FileNotFoundError:
             self._clear(folder)
         except (OSError, ValueError):
-            pass  # somebody should look at it
+            pass  # left for inspection
         return None
 
     def _clear(self, folder: Path) -> None:
@@ -248,8 +248,8 @@ class Jobs:
 
 
 def base_of(name: str) -> str:
-    """The last part of the name that a client gives a file."""
+    """Return the last part of a client's file name."""
     base = re.split(r"[/\\]", name)[-1]
     if base in ("", ".", "..") or not base.isprintable() or len(base.encode()) > 200:
-        raise CauserieError("the name of the file must be one: send ?name=conversations.jsonl")
+        raise CauserieError("name must be a file name: send ?name=conversations.jsonl")
     return base

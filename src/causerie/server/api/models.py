@@ -1,4 +1,4 @@
-"""What requests and answers hold; OpenAPI is made of this."""
+"""The data of requests and answers, from which OpenAPI is generated."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ _RECORD: Json = {
 
 
 class Strict(BaseModel):
-    """A request: a field that is not known is a mistake."""
+    """A request; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Wanted(Strict):
-    """What all requests for scores say."""
+    """The fields of all requests for scores."""
 
     metrics: list[Name] | None = Field(
         default=None,
         max_length=MOST_METRICS,
-        description="Aliases of metrics that this server offers; all of them if left out.",
+        description="Aliases of metrics that this server offers; all by default.",
     )
     speaker: Name | None = Field(
         default=None,
-        description="Whose responses: a name, a role, or `all`; the system where it is known who "
-        "that is, if left out.",
+        description="Whose responses to score: a name, a role, or `all`; by default those of the "
+        "system, if it is known who that is.",
     )
     columns: dict[Name, Name] = Field(
         default_factory=dict,
         max_length=50,
-        description="What the records call the fields that they name otherwise.",
+        description="The records' own names of fields, where they differ.",
     )
 
 
@@ -63,40 +63,40 @@ class ScoreRequest(Wanted):
     )
 
     messages: list[Json] | None = Field(
-        default=None, description="One conversation, as OpenAI has it."
+        default=None, description="One conversation in the format of OpenAI."
     )
     data: list[Json] | dict[str, Json] | None = Field(
         default=None,
-        description="Instead: a record as `causerie score` reads it, or a list of records, of "
+        description="Alternatively a record as `causerie score` reads it, or a list of records, of "
         "lists of messages, or of lists of strings.",
     )
     level: Level = "turn"
     turns: Literal["all", "last"] | list[list[Annotated[int, Field(ge=0, le=10**6)]]] = Field(
         default="all",
-        description="Which responses: all, the last one of each record, or by record a list of "
-        "their places, counted from 0.",
+        description="Which responses: all, the last one of each record, or a list of indices "
+        "(from 0) for each record.",
     )
     percentiles: bool = Field(default=False, description="Add percentiles among human responses.")
     explain: bool = Field(default=False, description="Add explanations.")
-    text: bool = Field(default=True, description="Whether rows hold what was said.")
+    text: bool = Field(default=True, description="Add the text of the responses.")
 
 
 class Skipped(BaseModel):
-    """A record that cannot be used."""
+    """A record that could not be used."""
 
     record: int | None
     reason: str
 
 
 class ScoreAnswer(BaseModel):
-    """Rows as `causerie score` writes them."""
+    """Rows as written by `causerie score`."""
 
     columns: list[str]
     rows: list[dict[str, Json]] = Field(
-        description="The columns, and `unscored`: why there is no number, by column."
+        description="Values by column, and `unscored`: why values are missing, by column."
     )
     skipped: list[Skipped]
-    signature: str = Field(description="Everything that decides the numbers besides the input.")
+    signature: str = Field(description="Everything except the input that determines the numbers.")
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -122,7 +122,7 @@ class ScoreAnswer(BaseModel):
 
 
 class CompareRequest(Wanted):
-    """Responses of an old system and of a new one."""
+    """Responses of an old system a and a new system b."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -138,7 +138,7 @@ class CompareRequest(Wanted):
 
 
 class CompareAnswer(BaseModel):
-    """What a comparison found; differences are b minus a."""
+    """The result of a comparison; differences are b minus a."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -149,7 +149,7 @@ class CompareAnswer(BaseModel):
 
 
 class ColumnAbout(BaseModel):
-    """One number of a metric."""
+    """A description of one column of a metric."""
 
     column: str
     help: str
@@ -158,7 +158,7 @@ class ColumnAbout(BaseModel):
     unit: str
     sentinel: bool
     calibrated: bool = Field(description="Whether it has percentiles among human responses.")
-    limit: float | None = Field(description="Above which a probability counts as found.")
+    limit: float | None = Field(description="Probabilities above it count as a detected fault.")
 
 
 class MetricAbout(BaseModel):
@@ -172,14 +172,14 @@ class MetricAbout(BaseModel):
 
 
 class MetricsAnswer(BaseModel):
-    """What can be asked for."""
+    """The metrics that can be requested."""
 
     metrics: list[MetricAbout]
     signature: str
 
 
 class PlanRequest(Strict):
-    """What somebody means to ask for."""
+    """A plan to check before a request."""
 
     metrics: list[Name] | None = Field(default=None, max_length=MOST_METRICS)
     level: Level = "turn"
@@ -197,7 +197,7 @@ class PlannedMetric(BaseModel):
 
 
 class PlanAnswer(BaseModel):
-    """What will be computed."""
+    """What a request would compute."""
 
     metrics: list[PlannedMetric]
     signature: str
@@ -217,7 +217,7 @@ class Job(BaseModel):
     """A file that is scored in the background."""
 
     id: str
-    name: str = Field(description="Of the file.")
+    name: str = Field(description="Name of the file.")
     status: JobStatus
     metrics: list[str]
     level: Level
@@ -225,21 +225,21 @@ class Job(BaseModel):
     percentiles: bool
     explain: bool
     text: bool
-    input_format: str | None = Field(default=None, description="Told from the content if none.")
+    input_format: str | None = Field(default=None, description="Detected from content if none.")
     columns: dict[str, str] = Field(default_factory=dict)
     out: str = Field(description="Format of the result.")
-    created: float = Field(description="Seconds since 1970, as all times.")
+    created: float = Field(description="Seconds since 1970, like all times.")
     finished: float | None = None
     size: int = Field(description="Bytes of the file.")
     done: int = Field(default=0, description="Bytes whose records are scored.")
     rows: int = 0
-    skipped: int = Field(default=0, description="Records that cannot be used.")
-    notes: list[str] = Field(default_factory=list, description="Why, of the first ones.")
+    skipped: int = Field(default=0, description="Number of unusable records.")
+    notes: list[str] = Field(default_factory=list, description="Reasons for the first.")
     error: str | None = None
     signature: str | None = None
 
 
 class Jobs(BaseModel):
-    """All jobs, the newest first."""
+    """All jobs, newest first."""
 
     jobs: list[Job]

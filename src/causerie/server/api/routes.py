@@ -1,4 +1,4 @@
-"""The routes of the API, but for jobs: each checks, hands over, and waits with the client."""
+"""The routes of the API except those of jobs: each validates, queues, and waits with the client."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from causerie.server.api.state import Api
 from causerie.server.api.waiting import awaited, refusals
 
 _BUSY = failures(
-    s429="Too much to do: come again after `Retry-After` seconds.",
+    s429="The server is too busy: try again after `Retry-After` seconds.",
     s503="The server is stopping.",
-    s504="It took too long.",
+    s504="The request took too long.",
 )
 _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
 
 def score_router(api: Api) -> APIRouter:
-    """Scores on request."""
+    """Return the routes for scores on request."""
     router = APIRouter(prefix="/v1", tags=["scores"])
     offer, batcher = api.offer, api.offer.batcher
 
@@ -41,7 +41,7 @@ def score_router(api: Api) -> APIRouter:
 
     @router.post("/compare", response_model=models.CompareAnswer, responses=_BUSY)
     async def compare(wanted: models.CompareRequest, request: Request) -> Response:
-        """Is b better than a, and by how much: differences, intervals, p-values."""
+        """Whether b is better than a, and by how much: differences, intervals, p-values."""
         stop = Event()
         try:
             with refusals(api):
@@ -52,7 +52,7 @@ def score_router(api: Api) -> APIRouter:
 
     @router.get("/metrics")
     def metrics() -> models.MetricsAnswer:
-        """What this server offers, and what its numbers mean."""
+        """The metrics this server offers, and the meaning of their columns."""
         plans = {level: offer.plan_of(None, level) for level in _LEVELS}
         about = [
             models.MetricAbout(
@@ -82,10 +82,10 @@ def score_router(api: Api) -> APIRouter:
 
 
 def state_router(api: Api) -> APIRouter:
-    """What programs ask that watch over servers."""
+    """Return the routes for monitoring."""
     router = APIRouter(tags=["state"])
 
-    @router.get("/readyz", responses={503: {"model": models.Ready, "description": "Not yet."}})
+    @router.get("/readyz", responses={503: {"model": models.Ready, "description": "Not ready."}})
     def readyz(response: Response) -> models.Ready:
         """Whether the networks are loaded."""
         ready = api.readiness()
@@ -94,7 +94,7 @@ def state_router(api: Api) -> APIRouter:
 
     @router.get("/metrics", response_class=PlainTextResponse)
     def counted() -> str:
-        """Counters for Prometheus."""
+        """Monitoring data for Prometheus."""
         return api.counts.text()
 
     return router

@@ -1,4 +1,4 @@
-"""From a request to scores: which records, which of their responses, by which metrics."""
+"""From a request to scores: its records, their responses, and the metrics to compute."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from causerie.server.api.batching import Batcher, ClosedError, Kind
 from causerie.server.api.models import ScoreRequest, Skipped
 
 PLANS = 64
-"""Different plans that are kept ready."""
+"""Number of different plans that are cached."""
 _LOADED_BY = Exchange(
     Dialogue("first", (Turn("A", "Any plans?"), Turn("B", "We hike.", references=("We walk.",)))), 1
 )
 
 
 class Offer:
-    """The metrics that this server offers, with their networks; what clients ask for is of them.
+    """The metrics that this server offers, with their networks; clients choose among them.
 
-    Clients name aliases and nothing else: options of metrics may name files, and each choice of
-    networks takes memory.
+    Clients name only aliases: options of metrics may name files, and every choice of networks
+    takes memory.
     """
 
     def __init__(self, plan: Plan, told: Callable[[int, float], None], limit: int) -> None:
@@ -44,20 +44,20 @@ class Offer:
     def plan_of(
         self, metrics: Sequence[str] | None, level: Level = "turn", speaker: str | None = None
     ) -> Plan:
-        """The plan that a client asks for."""
+        """Return the plan that a client asks for."""
         return self._plan(tuple(metrics or self.plan.metrics), level, speaker)
 
     def _new_plan(self, metrics: tuple[str, ...], level: Level, speaker: str | None) -> Plan:
         offered = self.plan.metrics
         if unknown := [name for name in metrics if name not in offered]:
             raise CauserieError(
-                f"this server offers {', '.join(offered)}, not {unknown[0]!r}: whoever starts it "
-                "can name more with --metrics"
+                f"this server offers {', '.join(offered)}, not {unknown[0]!r}: restart it with "
+                "--metrics to offer more"
             )
         return Plan({n: offered[n] for n in metrics}, self.plan.settings, level, speaker)
 
     def load(self) -> None:
-        """Open all networks by scoring something with every metric."""
+        """Load all networks by scoring an example with every metric."""
         kind = Kind(tuple(self.plan.metrics))
         self.batcher.submit(kind, [[_LOADED_BY]], patient=True).result()
 
@@ -70,7 +70,7 @@ class Offer:
 
 
 def kind_of(plan: Plan, explain: bool) -> Kind:
-    """What decides the scores of an item; at turn level, speakers only choose the items."""
+    """Return what determines the scores of an item; at turn level, a speaker only selects items."""
     speaker = plan.speaker if plan.level == "dialogue" else None
     return Kind(tuple(plan.metrics), plan.level, speaker, explain)
 
@@ -92,14 +92,14 @@ class QueuedScorer(Scorer):
             except CancelledError:
                 raise ClosedError from None
             except TimeoutError:
-                if future.done():  # the metric's own
+                if future.done():  # raised by the metric itself
                     raise
                 if self._stop.is_set():
                     future.cancel()
 
 
 class Asked:
-    """What a client wants scored, made ready."""
+    """The validated request of a client: a plan, and the items to score."""
 
     def __init__(self, offer: Offer, wanted: ScoreRequest, most: int) -> None:
         self.plan = offer.plan_of(wanted.metrics, wanted.level, wanted.speaker)
@@ -116,11 +116,11 @@ class Asked:
                 self.records.append(places(number, record, scorer.items_of(record)))
         if isinstance(wanted.turns, list) and len(wanted.turns) != self.count:
             raise CauserieError(
-                f"turns are given for {len(wanted.turns)} records, but there are {self.count}"
+                f"turns has {len(wanted.turns)} lists, but there are {self.count} records"
             )
         check_size(self.size, most)
         if not self.size:
-            why = ", and no response that is asked for"
+            why = ", and no selected response"
             if self.skipped:
                 why = f"; record {self.skipped[0].record}: {self.skipped[0].reason}"
             raise CauserieError(
@@ -136,9 +136,9 @@ class Asked:
         return sum(map(len, self.records))
 
     def answer(self, parts: Sequence[Batch]) -> dict[str, Any]:
-        """What the client is told, of the batches that its items came in.
+        """Return the answer for the client, from the batches that its items were scored in.
 
-        Parts come in the order of the records, so rows do, too.
+        Batches are in the order of the records, and so are the rows.
         """
         batch = Batch.joined(self.plan, parts)
         unscored = ({c: s.reason for c, s in row.items() if s.reason} for _, row in batch.rows())
@@ -152,7 +152,7 @@ class Asked:
 
 
 def check_size(size: int, most: int) -> None:
-    """Refuse what asks for more at once than the queue ever holds."""
+    """Refuse a request that is larger than the whole queue."""
     if size > most:
         raise HTTPException(
             413,
@@ -162,13 +162,13 @@ def check_size(size: int, most: int) -> None:
 
 
 def records_in(data: object, columns: Mapping[str, str]) -> Iterator[Any]:
-    """The records of JSON from a client, in which a string is never the name of a file."""
+    """Return the records in a client's JSON, where a string is never taken for a file name."""
     if isinstance(data, list):
         if data and all(isinstance(item, str) for item in data):
             data = [data]
         elif wrong := [item for item in data if not isinstance(item, (dict, list))]:
             raise CauserieError(
-                f"a record is an object or a list, not {type(wrong[0]).__name__}: see the examples"
+                f"records must be objects or lists, not {type(wrong[0]).__name__}: see the examples"
             )
     return records_of(data, columns)
 
@@ -181,12 +181,12 @@ def _records(wanted: ScoreRequest) -> Iterator[Any]:
 
 
 def _places(wanted: ScoreRequest) -> Callable[[int, Dialogue | Exchange, list[Any]], list[Any]]:
-    """What chooses from the items of a record."""
+    """Return a function that selects from the items of a record."""
     turns = wanted.turns
     if turns == "all":
         return lambda number, record, items: items
     if wanted.level == "dialogue":
-        raise CauserieError("turns cannot be chosen at level dialogue: leave turns out")
+        raise CauserieError("turns cannot be selected at level dialogue: omit turns")
     if turns == "last":
         return lambda number, record, items: items[-1:]
 
@@ -197,8 +197,8 @@ def _places(wanted: ScoreRequest) -> Callable[[int, Dialogue | Exchange, list[An
         wrong = [t for t in turns[number] if not 0 < t < len(dialogue.turns)]
         if wrong:
             raise CauserieError(
-                f"turn {wrong[0]} of record {number + 1} is no response: it has responses 1 to "
-                f"{len(dialogue.turns) - 1}"
+                f"turn {wrong[0]} of record {number + 1} is not a response: its responses are 1 "
+                f"to {len(dialogue.turns) - 1}"
             )
         return [Exchange(dialogue, turn) for turn in turns[number]]
 
@@ -206,7 +206,7 @@ def _places(wanted: ScoreRequest) -> Callable[[int, Dialogue | Exchange, list[An
 
 
 def _by_dialogue(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """The items of each conversation, which follow each other."""
+    """Group the items by conversation; those of one conversation follow each other."""
     group: list[Item] = []
     before: Dialogue | None = None
     for item in items:

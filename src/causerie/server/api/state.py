@@ -1,4 +1,4 @@
-"""What the API keeps while the server runs: the queue, the jobs, what is counted."""
+"""The state of the API while the server runs: the queue, the jobs, and the counters."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from causerie.server.api.service import Offer, QueuedScorer, check_size, records
 from causerie.server.safety import Scope
 
 COMPARISONS = 2
-"""How many are made at a time: each has its own thread, for the statistics."""
+"""Number of comparisons at a time: each has its own thread for the statistics."""
 COMPARISONS_WAIT = 4
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 MOST_SKIPPED = 100
-"""Bad records that a comparison names."""
+"""Most bad records that a comparison reports."""
 
 
 class Api:
@@ -67,20 +67,20 @@ class Api:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open from the first request to the last; what was taken is finished at the end."""
+        """Run queue and jobs while the application runs; finish accepted requests at the end."""
         self.jobs.start()
         self.offer.batcher.start()
         if self._load:
             Thread(target=self._open, name="loading", daemon=True).start()
-        else:  # by the first request that needs them
+        else:  # they are loaded by the first request that needs them
             self._loading.set_result(None)
         try:
             yield
         finally:
-            self._close()  # nobody is left who could be kept waiting
+            self._close()  # no request is left that this could delay
 
     def readiness(self) -> Ready:
-        """Whether requests will be answered, and if not, why."""
+        """Return whether requests will be answered, and if not, why."""
         if not self.offer.batcher.is_alive:
             return Ready(ready=False, reason="the server is stopping")
         if not self._loading.done():
@@ -95,13 +95,13 @@ class Api:
         return self._loading.done() and self._loading.exception() is not None
 
     def observe(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count an answer, by its route: anybody can invent addresses and methods."""
+        """Count an answer by its route, because anybody can invent addresses and methods."""
         route = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self.counts.request(route, method, status, seconds)
 
     async def compared(self, wanted: CompareRequest, stop: Event) -> dict[str, Any]:
-        """A comparison, made in a thread of its own."""
+        """Return a comparison, computed in a thread of its own."""
         if self._comparisons >= COMPARISONS + COMPARISONS_WAIT:
             raise FullError(10)
         self._comparisons += 1

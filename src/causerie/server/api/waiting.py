@@ -1,4 +1,4 @@
-"""Waiting with a client: not after it has left, not for ever, and never with too many others."""
+"""Waiting on behalf of a client: until it leaves or time is up, and never for too many at once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from causerie.server.api.state import Api
 T = TypeVar("T")
 
 CLIENT_LEFT = 499
-"""A status that nobody sees but the counters."""
+"""A status that only the counters see."""
 
 
 async def awaited(request: Request, work: asyncio.Future[T], timeout: float) -> T:
-    """What comes of the work, which is cancelled when the client leaves or time is up.
+    """Return the result of the work, which is cancelled if the client leaves or time is up.
 
-    The body of the request has to have been read.
+    The body of the request must have been read before.
     """
     gone = asyncio.create_task(_left(request))
     try:
@@ -43,13 +43,13 @@ async def awaited(request: Request, work: asyncio.Future[T], timeout: float) -> 
 
 @contextmanager
 def refusals(api: Api) -> Iterator[None]:
-    """Say when to come again, where that would help; a server without its networks says so."""
+    """Turn refusals into statuses, with the time to retry; without its networks a server is 503."""
     try:
         yield
     except FullError as full:
         raise HTTPException(
             429,
-            f"too much to do: come again in {full.seconds} s",
+            f"the server is too busy: try again in {full.seconds} s",
             {"Retry-After": str(full.seconds)},
         ) from None
     except CauserieError as error:

@@ -1,1 +1,1 @@
-"""The explorer: scored conversations found, read, compared and marked, a million turns at once."""
+"""The explorer: find, read, compare and tag scored conversations, up to millions of turns."""

@@ -1,7 +1,7 @@
-"""What pages are told, as plain JSON: names to ask with, and labels that people may see.
+"""The data of the explorer's pages as plain JSON: names to query with, and labels to show.
 
-Every text of others is sent as `shown`; what is needed to ask again (ids, names of systems and
-runs) is sent as it is, too, and only ever stands in addresses.
+All foreign text passes through `shown`; what is needed for further queries (ids, names of systems
+and runs) is also sent unchanged, and appears only in addresses.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from causerie.server.explorer.tables import Tables
 from causerie.stats import Estimate
 
 BEFORE = 300
-"""Characters of the turn before a reply that a list shows."""
+"""Most characters shown of the turn before a reply."""
 
 
 def described(run: ScoredRun) -> dict[str, Any]:
-    """A run and its columns."""
+    """Return a description of a run and its columns."""
     inputs = run.about.get("inputs")
     return {
         **named(run.name),
@@ -52,7 +52,7 @@ def described(run: ScoredRun) -> dict[str, Any]:
 
 
 def history(tables: Tables, library: Library, metric: str | None) -> dict[str, Any]:
-    """All runs, the latest first, and what their replies have of one column."""
+    """Return all runs, latest first, with the mean of one column in each."""
     runs = library.runs()
     names = list(dict.fromkeys(name for run in runs.values() for name in run.scores))
     if metric is None and runs:
@@ -66,7 +66,7 @@ def history(tables: Tables, library: Library, metric: str | None) -> dict[str, A
 
 
 def overall(tables: Tables, run: ScoredRun, scores: Scores) -> dict[str, Any]:
-    """The first screen: figures of every system, and one column in detail."""
+    """Return the data of the first screen: figures of every system, and one column in detail."""
     profile, found = tables.profile(run), overview.systems(tables, run)
     ranking = overview.ranking(found, scores)
     behind = {s.name: gap for s, gap in zip(ranking.systems[1:], ranking.behind, strict=True)}
@@ -112,7 +112,7 @@ def overall(tables: Tables, run: ScoredRun, scores: Scores) -> dict[str, Any]:
 
 
 def choices(tables: Tables, run: ScoredRun, scores: Scores, marks: Marks) -> dict[str, Any]:
-    """What a filter can choose among."""
+    """Return the values that a filter can choose from."""
     return {
         "run": described(run),
         "metric": named(scores.name),
@@ -130,7 +130,7 @@ def choices(tables: Tables, run: ScoredRun, scores: Scores, marks: Marks) -> dic
 def listed(
     tables: Tables, run: ScoredRun, wanted: Filter, number: int, marks: Marks
 ) -> dict[str, Any]:
-    """A page of the replies that a filter finds."""
+    """Return a page of the replies that a filter finds."""
     marked = marks.keys(run.name, wanted.tag) if wanted.tag is not None else ()
     found = replies.page(tables, run, wanted, number, marked)
     return {
@@ -149,7 +149,7 @@ def talk(
     system: str | None,
     marks: Marks,
 ) -> dict[str, Any]:
-    """A conversation to read."""
+    """Return a whole conversation."""
     found = replies.conversation(tables, run, dialogue, file, system)
     return {
         **named(dialogue),
@@ -165,7 +165,7 @@ def versus(
     order: str,
     page: int,
 ) -> dict[str, Any]:
-    """Two sides by one column, and the replies that changed most."""
+    """Return the comparison of two sides by one column, and the replies that changed most."""
     found = comparison.versus(tables, a, b, scores.name, page, order)
     label_a, label_b = (_label(side) for side in (a, b))
     rows_a = {r["row"]: r for r in replies.rows(tables, a.run, [p[0] for p in found.changed])}
@@ -194,12 +194,12 @@ def versus(
 
 
 def named(name: str) -> dict[str, str]:
-    """A name of others: as it is to ask with, and as people may see it."""
+    """Return a foreign name twice: unchanged for queries, and as it may be shown."""
     return {"name": name, "label": shown(name)}
 
 
 def estimate(found: Estimate | None) -> dict[str, Any] | None:
-    """A number with its interval."""
+    """Return a number with its interval, or None without a value."""
     if found is None or found.value is None:
         return None
     return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
@@ -208,7 +208,7 @@ def estimate(found: Estimate | None) -> dict[str, Any] | None:
 def _marked(
     run: ScoredRun, rows: Iterable[dict[str, Any]], marks: Marks
 ) -> Iterable[dict[str, Any]]:
-    """The rows with what is noted about them."""
+    """Yield the rows with their tags and comments."""
     kept = list(rows)
     noted = marks.of(run.name, [key_of(row) for row in kept if "row" in row])
     for row in kept:
@@ -217,7 +217,7 @@ def _marked(
 
 
 def _reply(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as a list shows it, with the turn before."""
+    """Return a row for a list, with the turn before it."""
     around = row["conversation"] or {}
     before = around.get("before")
     last = before[-1] if isinstance(before, list) and before else None
@@ -228,7 +228,7 @@ def _reply(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A turn as a conversation shows it."""
+    """Return a turn for a conversation."""
     if "gap" in turn:
         return {"gap": turn["gap"]}
     told = {
@@ -282,12 +282,12 @@ def _label(side: comparison.Side) -> str:
 
 
 def _plan(run: ScoredRun) -> str:
-    """The metrics of a run, as far as its columns tell."""
+    """Return the metrics of a run, as inferred from its columns."""
     return ", ".join(dict.fromkeys(shown(name.partition(".")[0]) for name in run.scores))
 
 
 def _notes(run: ScoredRun) -> list[str]:
-    """What the run left out or cut, in sentences."""
+    """Return sentences on what the run left out or cut."""
 
     def number(value: object) -> int:
         return value if isinstance(value, int) else 0
@@ -313,7 +313,7 @@ def _notes(run: ScoredRun) -> list[str]:
 
 
 def plain_about(run: ScoredRun) -> dict[str, Any]:
-    """What a table says about itself, as text that people may see."""
+    """Return the metadata of a run's table, as text that may be shown."""
     told = all_shown(dict(run.about))
     assert isinstance(told, dict)
     return {"about": told}

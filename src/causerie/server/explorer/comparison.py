@@ -1,4 +1,4 @@
-"""Two sides against each other: runs, or systems in them, in pairs where they share turns."""
+"""Comparison of two runs, or of systems in them, in pairs where they share turns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Side:
 
     run: ScoredRun
     system: str | None = None
-    """Empty: rows that name no system; None: all rows."""
+    """A system; empty for rows without a system, None for all rows."""
 
     def rows(self, tables: Tables, scores: Scores, letter: str) -> tuple[str, Values]:
-        """Its rows as a table in a query: keys, `value`, and which of equal keys it is."""
+        """Return its rows as a subquery with keys, `value`, and a number for repeated keys."""
         counted, values = tables.counted(self.run, scores)
-        # two sides may need other values of the same name
+        # the two sides may need different values of the same parameter
         for name in sorted(values, key=len, reverse=True):
             counted = counted.replace(f"${name}", f"${name}_{letter}")
         named = {f"{name}_{letter}": value for name, value in values.items()}
@@ -42,17 +42,17 @@ class Side:
 
 @dataclass(frozen=True)
 class Versus:
-    """What one column says about b against a."""
+    """The comparison of b with a by one column."""
 
     pairs: int | None
-    """How many rows were compared in pairs; None if each side has conversations of its own."""
+    """Number of compared pairs; None if the sides have different conversations."""
     a: Estimate
     b: Estimate
     difference: Estimate
-    """Mean of b less mean of a."""
+    """Mean of b minus mean of a."""
     p: float | None
     changed: list[tuple[int, int, float, float]]
-    """The pairs that changed most: rows of a and of b, values of a and of b."""
+    """The pairs that changed most, each as (row of a, row of b, value in a, value in b)."""
 
 
 def versus(
@@ -60,14 +60,14 @@ def versus(
 ) -> Versus:
     """Compare two sides by a column that both have.
 
-    In pairs if at least half of the rows of either side have a partner: the same turn of the
-    dialogue of the same name. Rows without one are then left out.
+    They are compared in pairs if at least half of the rows of either side have a partner: the same
+    turn of the dialogue with the same id. Rows without a partner are then left out.
     """
     if a == b:
-        raise CauserieError("these are the same replies: choose another run or system")
+        raise CauserieError("both sides are the same replies: choose another run or system")
     one = a.run.column(column)
     if one.name not in b.run.scores:
-        raise CauserieError(f"{b.run.name} has no scores called {one.name!r}: choose others")
+        raise CauserieError(f"{b.run.name} has no scores named {one.name!r}: choose another column")
     other = b.run.column(one.name)
     (rows_a, values_a), (rows_b, values_b) = (
         side.rows(tables, scores, letter)
@@ -112,4 +112,4 @@ _ORDERS = {
     "down": "b.value - a.value ASC",
     "up": "b.value - a.value DESC",
 }
-"""What pairs are sorted by."""
+"""SQL by name of the order of pairs."""

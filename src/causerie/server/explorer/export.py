@@ -1,4 +1,4 @@
-"""Selected replies as JSON lines that `score`, `train`, `annotate` and judged sets read."""
+"""Selected replies as JSON lines that `score`, `train`, `annotate` and judged sets can read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ What: TypeAlias = Literal["replies", "conversations"]
 
 
 def check(run: ScoredRun) -> None:
-    """Refuse a run whose rows do not hold what was said before a reply."""
+    """Raise an error for a run whose rows do not include the context of a reply."""
     if not run.is_of_turns or "conversation" not in run.places:
         raise CauserieError(
             f"{run.name} has no conversations to export: score with --conversations"
@@ -32,7 +32,7 @@ def lines(
     marks: Marks,
     marked: Sequence[Key] = (),
 ) -> Iterator[str]:
-    """One record a line: replies with their context, or each conversation with one of them."""
+    """Yield one record per line: replies with their context, or their whole conversations."""
     seen = set()
     for block in replies.blocks(tables, run, wanted, marked):
         talks = replies.conversations(tables, run, [row["dialogue"] for row in block])
@@ -51,7 +51,7 @@ def lines(
 
 
 def key_of(row: dict[str, Any]) -> Key:
-    """By what marks know a row."""
+    """Return the key by which marks identify a row."""
     turn = row["turn"]
     return row["dialogue"] or "", row["system"] or "", -1 if turn is None else turn
 

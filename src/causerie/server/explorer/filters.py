@@ -1,4 +1,4 @@
-"""Which rows of a run somebody wants to see, and in which order: what stands in an address."""
+"""Filters: which rows of a run to show, and in which order, as encoded in an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from causerie.server.explorer.tables import BLANK, SAYS_NOTHING, Tables, Values,
 
 Order: TypeAlias = Literal["given", "lowest", "highest"]
 Key: TypeAlias = tuple[str, str, int]
-"""Dialogue, system (empty: none is named) and turn (-1: the whole dialogue) of what is marked."""
+"""Dialogue, system (empty if unnamed) and turn (-1 for the whole dialogue) of a mark."""
 
 ANY = "any"
 UNTOLD = "no reason told"
@@ -21,28 +21,28 @@ KEY = "(dialogue, coalesce(system, ''), coalesce(turn, -1))"
 
 @dataclass(frozen=True)
 class Filter:
-    """What rows have to fulfil; None asks for nothing."""
+    """Conditions on rows; None stands for no condition."""
 
     system: str | None = None
-    """Empty: rows that name no system."""
+    """A system; empty for rows without one."""
     speaker: str | None = None
     dialogue: str | None = None
     text: str | None = None
-    """Somewhere in the reply, in any case."""
+    """Text that the reply must contain, in any case."""
     metric: str | None = None
-    """Whose values the following are about, and the order; None is the run's main one."""
+    """Column for the limits below and for the order; None for the run's main column."""
     least: float | None = None
     most: float | None = None
     percentile_least: float | None = None
     percentile_most: float | None = None
     unscored: str | None = None
-    """A reason why the metric has no value, or `any`."""
+    """Reason why the column has no value; `any` for all reasons."""
     tag: str | None = None
-    """A tag that somebody gave it; `any` also finds comments."""
+    """A tag of the reply; `any` for all tags and comments."""
     order: Order = "given"
 
     def where(self, run: ScoredRun, marked: Sequence[Key] = ()) -> tuple[str, Values]:
-        """The condition of a query and its parameters; `marked` are the rows with the tag."""
+        """Return the WHERE condition and its parameters; `marked` lists the rows with the tag."""
         scores = run.column(self.metric)
         place = place_of(run, scores)
         terms: list[str] = []
@@ -81,7 +81,7 @@ class Filter:
         return " AND ".join(terms) or "true", values
 
     def by(self, run: ScoredRun, tables: Tables) -> tuple[str, Values]:
-        """What a query sorts by; an empty reply counts as the worst one."""
+        """Return the ORDER BY terms and their parameters; an empty reply counts as the worst."""
         if self.order == "given":
             return "row", {}
         expression, values = tables.counted(run, run.column(self.metric))
@@ -93,11 +93,11 @@ REASON = (
     f"CASE WHEN {SAYS_NOTHING} THEN $empty "
     "ELSE coalesce(json_extract_string(explanation, $pointer), $untold) END"
 )
-"""Why a row has no value, where it has none."""
+"""SQL for the reason why a row has no value."""
 
 
 def reason_values(scores: Scores) -> Values:
-    """The parameters of `REASON`."""
+    """Return the parameters of `REASON`."""
     name = scores.name.replace("~", "~0").replace("/", "~1")
     return {
         "blank": BLANK,

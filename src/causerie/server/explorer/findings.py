@@ -1,4 +1,4 @@
-"""What the figures of a run say, in sentences: how good, which is better, where it fails."""
+"""The figures of a run in sentences: how good it is, which system is better, where it fails."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMED = 3
 
 
 def label_of(system: str | None) -> str:
-    """What people see where a row names its system, or does not."""
+    """Return the label of a system, or of rows that name none."""
     return shown(system) if system else "unnamed system"
 
 
 def how_good(scores: Scores, mean: Estimate, profile: Profile) -> str:
-    """The mean of a column over all replies."""
+    """Return a sentence on the mean of a column over all replies."""
     if mean.value is None:
         return f"Nothing has a score called {shown(scores.name)}."
     low, high = scores.about.range
@@ -40,7 +40,7 @@ def how_good(scores: Scores, mean: Estimate, profile: Profile) -> str:
 
 
 def which_is_better(scores: Scores, ranking: Ranking) -> str:
-    """Which system leads, by how much, and whether that is certain."""
+    """Return a sentence on which system leads, by how much, and whether that is certain."""
     if len(ranking.systems) < 2:
         return ""
     first, *others = ranking.systems
@@ -65,7 +65,7 @@ def which_is_better(scores: Scores, ranking: Ranking) -> str:
 
 
 def where_it_fails(run: ScoredRun, found: list[System], profile: Profile, scores: Scores) -> str:
-    """The most frequent fault, empty replies, and what has no score."""
+    """Return sentences on the most frequent fault, empty replies, and missing scores."""
     sentences = []
     worst = max(
         (
@@ -92,7 +92,7 @@ def where_it_fails(run: ScoredRun, found: list[System], profile: Profile, scores
 
 
 def versus(label_a: str, label_b: str, scores: Scores, gap: Estimate, p: float | None) -> str:
-    """Whether b is better than a."""
+    """Return a sentence on whether b is better than a."""
     if gap.value is None:
         return f"These cannot be compared: {gap.reason}."
     if gap.value == 0:
@@ -112,14 +112,14 @@ def versus(label_a: str, label_b: str, scores: Scores, gap: Estimate, p: float |
 
 
 def chance(p: float | None) -> str:
-    """A p-value in words."""
+    """Return a p-value in words."""
     if p is None:
         return "too few conversations to tell"
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def interval(estimate: Estimate, *, turned: bool = False) -> str:
-    """Where the value lies with 95% confidence; `turned` is that of its opposite."""
+    """Return the 95% interval as text; `turned` negates it."""
     assert estimate.low is not None
     assert estimate.high is not None
     ends = (-estimate.high, -estimate.low) if turned else (estimate.low, estimate.high)
@@ -127,7 +127,7 @@ def interval(estimate: Estimate, *, turned: bool = False) -> str:
 
 
 def fault_name(column: str) -> str:
-    """A fault as people call it."""
+    """Return the name of a fault in plain words."""
     return column.rpartition("faults.")[2].replace("_", " ").replace("-", " ")
 
 

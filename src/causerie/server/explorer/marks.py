@@ -1,4 +1,4 @@
-"""Tags and comments that people gave to turns, in a file of their own."""
+"""People's tags and comments on turns, in a file of their own."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from causerie.server.explorer.filters import ANY, Key
 
 MAX_TAG, MAX_TAGS, MAX_COMMENT = 60, 20, 4_000
 _OWNER = 0x63617865
-"""In the file, so that no other database is taken for ours."""
+"""Application id in the file, so that no other database is taken for ours."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What somebody noted about a turn."""
+    """Tags and comment of a turn."""
 
     tags: tuple[str, ...] = ()
     comment: str = ""
 
 
 class Marks:
-    """The marks in a file; they belong to a turn of a run, by names, not to a place in a table."""
+    """The marks in a file; a mark belongs to a turn of a run by name, not to a row of a table."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, Lock()
@@ -36,7 +36,7 @@ class Marks:
             (owner,) = self._database.execute("PRAGMA application_id").fetchone()
             (tables,) = self._database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
             if owner != _OWNER and tables:
-                raise CauserieError(f"{path} is a database of something else: name another file")
+                raise CauserieError(f"{path} is a database of another program: name another file")
             self._database.execute("PRAGMA journal_mode = WAL")
             with self._changing():
                 self._database.execute(f"PRAGMA application_id = {_OWNER}")
@@ -51,15 +51,15 @@ class Marks:
             ) from error
 
     def set(self, run: str, key: Key, mark: Mark) -> Mark:
-        """Replace what is noted about a turn."""
+        """Replace the mark of a turn."""
         tags = tuple(dict.fromkeys(" ".join(tag.split()) for tag in mark.tags if tag.strip()))
         if any(len(tag) > MAX_TAG for tag in tags) or len(tags) > MAX_TAGS:
             raise CauserieError(
-                f"a turn has at most {MAX_TAGS} tags of at most {MAX_TAG} characters"
+                f"a turn can have at most {MAX_TAGS} tags of at most {MAX_TAG} characters"
             )
         comment = mark.comment.strip()
         if len(comment) > MAX_COMMENT:
-            raise CauserieError(f"a comment has at most {MAX_COMMENT} characters: shorten it")
+            raise CauserieError(f"a comment can have at most {MAX_COMMENT} characters: shorten it")
         rows = [(run, *key, tag, "") for tag in tags]
         if comment:
             rows.append((run, *key, "", comment))
@@ -72,7 +72,7 @@ class Marks:
         return Mark(tags, comment)
 
     def of(self, run: str, keys: Iterable[Key]) -> dict[Key, Mark]:
-        """What is noted about these turns, those without a mark left out."""
+        """Return the marks of these turns, without turns that have none."""
         found = {}
         for key in dict.fromkeys(keys):
             rows = self._ask(
@@ -86,14 +86,14 @@ class Marks:
         return found
 
     def keys(self, run: str, tag: str) -> list[Key]:
-        """The turns with a tag; `any` stands for all that are marked."""
+        """Return the turns with a tag; `any` stands for all marked turns."""
         term, given = ("", ()) if tag == ANY else (" AND tag = ?", (tag,))
         return self._ask(  # type: ignore[return-value]
             f"SELECT DISTINCT dialogue, system, turn FROM marks WHERE run = ?{term}", (run, *given)
         )
 
     def tags(self, run: str) -> dict[str, int]:
-        """How many turns have each tag; the empty one counts comments."""
+        """Return the number of turns by tag; the empty tag counts comments."""
         return dict(
             self._ask(  # type: ignore[arg-type]
                 "SELECT tag, COUNT(*) FROM marks WHERE run = ? GROUP BY tag ORDER BY tag", (run,)
@@ -109,7 +109,7 @@ class Marks:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """All of it or nothing."""
+        """Run a transaction, which succeeds as a whole or not at all."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -1,6 +1,6 @@
-"""Figures of a run: how good each system is, how scores are spread, where replies fail.
+"""Figures of a run: how good each system is, how scores are distributed, where replies fail.
 
-A run never changes (a file that does is another run), so its figures are counted once.
+A run never changes (a changed file is another run), so its figures are computed only once.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from causerie.server.explorer.tables import Tables, Values, place_of, rows_of, s
 from causerie.stats import ClusterMoments, Estimate, difference, holm
 
 MAX_SYSTEMS = 12
-"""Systems that are shown by name: those with the most rows."""
+"""Most systems shown by name: those with the most rows."""
 CELLS = 2048
 LONGEST = 40
-"""Turns along a conversation that are shown one by one."""
+"""Most turns of a conversation that are shown one by one."""
 STEPS = 7
 
 
 @dataclass(frozen=True)
 class System:
-    """What is known of one system in a run."""
+    """The figures of one system in a run."""
 
     name: str | None
-    """None where rows name no system."""
+    """Name of the system; None if rows name none."""
     rows: int
     dialogues: int
     moments: Mapping[str, ClusterMoments]
-    """By column; an empty reply counts as the worst."""
+    """Moments by column; an empty reply counts as the worst."""
     unscored: Mapping[str, int]
-    """By column, how many rows have no value, empty replies among them."""
+    """Number of rows without a value by column, including empty replies."""
     faults: Mapping[str, float | None]
-    """By column of faults, the share of replies that have it."""
+    """Share of replies with a fault, by the fault's column."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Systems by one column, the best first, each against the best one."""
+    """Systems by one column, best first, each compared with the best."""
 
     systems: Sequence[System]
-    """Those that have a value."""
+    """The systems that have a value."""
     behind: Sequence[tuple[Estimate, float | None]]
-    """Of all but the first: mean less the first one's, and the p-value after Holm's correction."""
+    """Mean minus that of the first, and Holm-corrected p-value, of all systems but the first."""
 
 
 @lru_cache(maxsize=64)
 def systems(tables: Tables, run: ScoredRun) -> list[System]:
-    """The systems of a run, those with the most rows first."""
+    """Return the systems of a run, those with the most rows first."""
     profile = tables.profile(run)
     per_dialogue, sums, values = [], [], source(run)
     for i, scores in enumerate(run.scores.values()):
@@ -88,7 +88,7 @@ def _system(run: ScoredRun, shifts: Mapping[str, float | None], row: tuple[Any, 
 
 
 def ranking(found: Sequence[System], scores: Scores) -> Ranking:
-    """The best first; where neither end of the column is good, the highest."""
+    """Return the systems by one column, best first; without a direction, highest first."""
     known = [system for system in found if system.moments[scores.name].n]
     known.sort(key=lambda s: -scores.about.sign * s.moments[scores.name].mean)
     if not known:
@@ -102,7 +102,7 @@ def ranking(found: Sequence[System], scores: Scores) -> Ranking:
 
 
 def moments(tables: Tables, rows: str, value: str, values: Values) -> ClusterMoments:
-    """What a mean takes of an expression over rows that are called a, clustered by dialogue."""
+    """Return the clustered moments of an SQL expression over rows named a, by dialogue."""
     ((shift,),) = tables.ask(f"SELECT coalesce(avg({value}), 0) FROM {rows}", values)
     ((k, *sums),) = tables.ask(
         "SELECT count(*), sum(n), sum(s), sum(s * s), sum(s * n), sum(n * n) FROM "
@@ -115,7 +115,7 @@ def moments(tables: Tables, rows: str, value: str, values: Values) -> ClusterMom
 
 @lru_cache(maxsize=256)
 def whole(tables: Tables, run: ScoredRun, scores: Scores) -> ClusterMoments:
-    """The mean of a column over all rows of a run."""
+    """Return the moments of a column over all rows of a run."""
     counted, values = tables.counted(run, scores)
     rows = (
         f"(SELECT dialogue, file, {counted} AS value FROM {rows_of(run)}) AS a "
@@ -126,7 +126,7 @@ def whole(tables: Tables, run: ScoredRun, scores: Scores) -> ClusterMoments:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Shares of each system's replies in bars of one axis."""
+    """Shares of each system's replies in the bars of a common axis."""
 
     axis: BarAxis
     systems: Sequence[tuple[str | None, Sequence[float]]]
@@ -134,7 +134,7 @@ class Distribution:
 
 @lru_cache(maxsize=256)
 def distribution(tables: Tables, run: ScoredRun, scores: Scores) -> Distribution | None:
-    """How a column's values are spread; None if there are none."""
+    """Return the distribution of a column; None if it has no values."""
     ends = tables.profile(run).ends[scores.name]
     if ends is None:
         return None
@@ -165,7 +165,7 @@ def distribution(tables: Tables, run: ScoredRun, scores: Scores) -> Distribution
 def along(
     tables: Tables, run: ScoredRun, scores: Scores
 ) -> list[tuple[str | None, int, float, int]]:
-    """System, turn, mean and count, along the first turns of conversations."""
+    """Return system, turn, mean and count for the first turns of conversations."""
     if not run.is_of_turns:
         return []
     counted, values = tables.counted(run, scores)
@@ -181,7 +181,7 @@ def along(
 
 @lru_cache(maxsize=256)
 def reasons(tables: Tables, run: ScoredRun, scores: Scores) -> dict[str, int]:
-    """Why rows have no value, the most frequent reason first."""
+    """Return the number of rows without a value by reason, the most frequent first."""
     if tables.profile(run).scored[scores.name] == run.rows:
         return {}
     found = tables.ask(
@@ -195,7 +195,7 @@ def reasons(tables: Tables, run: ScoredRun, scores: Scores) -> dict[str, int]:
 
 @lru_cache(maxsize=256)
 def steps(tables: Tables, run: ScoredRun, scores: Scores) -> list[float]:
-    """The values that part the run into equal shares: between them turns have one colour."""
+    """Return the values that divide the run into equal shares, each of which has its own colour."""
     shares = [step / STEPS for step in range(1, STEPS)]
     ((cuts,),) = tables.ask(
         f"SELECT approx_quantile(m{place_of(run, scores)}, {shares}) FROM {rows_of(run)}",
@@ -206,7 +206,7 @@ def steps(tables: Tables, run: ScoredRun, scores: Scores) -> list[float]:
 
 @lru_cache(maxsize=64)
 def speakers(tables: Tables, run: ScoredRun) -> list[str]:
-    """Who speaks in the rows, the most frequent first."""
+    """Return the speakers of the rows, the most frequent first."""
     found = tables.ask(
         f"SELECT speaker FROM {rows_of(run)} WHERE speaker IS NOT NULL GROUP BY speaker "
         "ORDER BY count(*) DESC, speaker LIMIT 50",

@@ -1,4 +1,4 @@
-"""Rows of a run: pages of those that a filter finds, and a whole conversation to read."""
+"""Rows of a run: pages of those that a filter finds, and whole conversations."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from causerie.server.explorer.tables import Tables, place_of, rows_of, source
 
 PAGE = 50
 MOST = 20_000
-"""Rows that are read of conversations at once; one with more is an accident of ids."""
+"""Most rows read for conversations at once; more than that are a mistake in the ids."""
 
 Row: TypeAlias = dict[str, Any]
-"""What a table has about a reply, by our names for it."""
+"""A row of the table by our column names."""
 Turn: TypeAlias = dict[str, Any]
-"""A row, or what was said before or after it, or a gap."""
+"""A row, an unscored turn, or a gap."""
 Talk: TypeAlias = tuple[str, str | None, str | None]
-"""Dialogue, file and system."""
+"""Dialogue, file and system of a conversation."""
 
 _ABOUT = "row, dialogue, turn, speaker, file, system, text, explanation, conversation"
 
 
 def count(tables: Tables, run: ScoredRun, wanted: Filter, marked: Sequence[Key] = ()) -> int:
-    """How many rows a filter finds."""
+    """Return the number of rows that a filter finds."""
     where, values = wanted.where(run, marked)
     query = f"SELECT count(*) FROM {rows_of(run)} WHERE {where}"
     return int(tables.ask(query, {**source(run), **values})[0][0])
@@ -35,14 +35,14 @@ def count(tables: Tables, run: ScoredRun, wanted: Filter, marked: Sequence[Key] 
 def page(
     tables: Tables, run: ScoredRun, wanted: Filter, number: int = 0, marked: Sequence[Key] = ()
 ) -> list[Row]:
-    """The rows on one page of what a filter finds."""
+    """Return one page of the rows that a filter finds."""
     return _found(tables, run, wanted, marked, PAGE, number * PAGE)
 
 
 def blocks(
     tables: Tables, run: ScoredRun, wanted: Filter, marked: Sequence[Key] = (), size: int = 1000
 ) -> Iterator[list[Row]]:
-    """All rows that a filter finds, so many at a time."""
+    """Yield all rows that a filter finds, `size` at a time."""
     start = 0
     while found := _found(tables, run, wanted, marked, size, start):
         yield found
@@ -57,7 +57,7 @@ def _found(
     size: int,
     start: int,
 ) -> list[Row]:
-    """First which rows they are, from few columns, then what is in them."""
+    """Find the numbers of the rows from few columns, then read these rows in full."""
     where, values = wanted.where(run, marked)
     order, others = wanted.by(run, tables)
     chosen = tables.ask(
@@ -70,7 +70,7 @@ def _found(
 
 
 def rows(tables: Tables, run: ScoredRun, numbers: Sequence[int]) -> list[Row]:
-    """These rows of a run, with everything that is in them."""
+    """Return these rows of a run in full."""
     if not numbers:
         return []
     return _read(
@@ -85,9 +85,9 @@ def conversation(
     file: str | None = None,
     system: str | None = None,
 ) -> list[list[Turn]]:
-    """The turns of a conversation, as far as the table has them; several where it was held twice.
+    """Return the known turns of a conversation, as several lists if it was held repeatedly.
 
-    A turn without a row has no `scores`; where turns are missing there is a `gap`.
+    A turn without a row has no `scores`; missing turns are a `gap`.
     """
     talks = conversations(tables, run, [dialogue])
     return [
@@ -101,7 +101,7 @@ def conversation(
 def conversations(
     tables: Tables, run: ScoredRun, dialogues: Sequence[str]
 ) -> dict[Talk, list[list[Turn]]]:
-    """By dialogue, file and system, the conversations of these names."""
+    """Return the conversations with these ids, by dialogue, file and system."""
     values = {"dialogues": list(dialogues)}
     found = _read(tables, run, "dialogue IN (SELECT unnest($dialogues::VARCHAR[]))", values, MOST)
     talks: dict[Talk, list[list[Turn]]] = {}
@@ -118,12 +118,12 @@ def conversations(
 
 
 def talk_of(row: Row) -> Talk:
-    """Which conversation a row is of."""
+    """Return the conversation that a row belongs to."""
     return row["dialogue"], row["file"], row["system"]
 
 
 def _turns(row: Row, last: Row | None) -> Iterator[Turn]:
-    """The turns between two rows, the second one's own, and those after it."""
+    """Yield the turns between two rows, that of the second, and those after it."""
     around = row.pop("conversation")
     turn = row["turn"]
     start = -1 if last is None else last["turn"]
@@ -142,7 +142,7 @@ def _turns(row: Row, last: Row | None) -> Iterator[Turn]:
 
 
 def _said(turns: object) -> list[dict[str, str]]:
-    """Turns as a cell has them, nothing else that may be in it."""
+    """Return the turns in a cell, with the expected fields only."""
     return [
         {name: str(turn.get(name) or "") for name in ("speaker", "side", "text")}
         for turn in (turns if isinstance(turns, list) else [])
@@ -188,7 +188,7 @@ def _reason(text: str | None, explained: object) -> str:
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    """The JSON object in a cell; None if there is none, or it is damaged."""
+    """Return the JSON object in a cell; None if it is missing or damaged."""
     try:
         found = json.loads(text or "null")
     except (ValueError, RecursionError):

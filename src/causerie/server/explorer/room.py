@@ -1,4 +1,4 @@
-"""The explorer as a room of the web application: pages, and what they ask for."""
+"""The explorer as a room of the web application: its pages and their API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STYLES = ("/static/report.css", "explorer.css")
 
 
 class Marked(BaseModel):
-    """What somebody notes about a turn of a run."""
+    """A mark for a turn of a run."""
 
     run: str
     dialogue: str
@@ -42,13 +42,13 @@ class Marked(BaseModel):
 
 
 def explorer_room(paths: list[Path], marks: Path, cache: Path | None = None) -> Room:
-    """The room over these files and folders of scores; `marks` holds tags and comments."""
+    """Return the room for these files and folders of scores; `marks` stores tags and comments."""
     library = Library(paths, cache)
-    library.runs()  # what cannot be read is told before the server runs
+    library.runs()  # unreadable files are reported before the server runs
     tables, noted = Tables(), Marks(marks)
 
     def warm() -> None:
-        """Count the figures of the latest run before anybody asks for them."""
+        """Compute the figures of the latest run before anybody asks for them."""
         with suppress(CauserieError):
             run = library.run(None)
             answers.overall(tables, run, run.main)
@@ -87,7 +87,7 @@ def wanted_of(
     tag: Name = None,
     order: Order = "given",
 ) -> Filter:
-    """The filter that stands in an address."""
+    """Return the filter encoded in an address."""
     return Filter(**locals())
 
 
@@ -95,7 +95,7 @@ Wanted = Annotated[Filter, Depends(wanted_of)]
 
 
 def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
-    """What the pages of the explorer ask for; threads answer, DuckDB does the work."""
+    """Return the explorer's API; threads answer requests, and DuckDB does the work."""
     router = APIRouter(tags=["explorer"])
 
     @router.get("/explorer/static/drawings.js", include_in_schema=False)
@@ -105,7 +105,7 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
 
     @router.get(f"{API}/runs")
     def runs(metric: Name = None) -> dict[str, Any]:
-        """All runs, the latest first, with what one column has in each."""
+        """All runs, latest first, with one column's mean in each."""
         return answers.history(tables, library, metric)
 
     @router.get(f"{API}/overview")
@@ -116,7 +116,7 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
 
     @router.get(f"{API}/choices")
     def choices(run: Name = None, metric: Name = None) -> dict[str, Any]:
-        """What a filter can choose among."""
+        """The values that a filter can choose from."""
         chosen = library.run(run)
         return answers.choices(tables, chosen, chosen.column(metric), marks)
 
@@ -149,13 +149,13 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
 
     @router.get(f"{API}/about")
     def about(run: Name = None) -> dict[str, Any]:
-        """What a table says about itself, as it is."""
+        """The metadata of a run's table."""
         chosen = library.run(run)
         return {"path": str(chosen.path), **answers.plain_about(chosen)}
 
     @router.put(f"{API}/marks")
     def mark(given: Marked) -> dict[str, Any]:
-        """Keep tags and a comment of a turn; without both, forget them."""
+        """Store tags and a comment for a turn; without either, delete its mark."""
         run = library.run(given.run)
         key = (given.dialogue, given.system, given.turn)
         kept = marks.set(run.name, key, Mark(tuple(given.tags), given.comment))
@@ -169,11 +169,11 @@ def routes(library: Library, tables: Tables, marks: Marks) -> APIRouter:
     def exported(
         wanted: Wanted, run: Name = None, what: export.What = "replies"
     ) -> StreamingResponse:
-        """What a filter finds as JSON lines."""
+        """The replies that a filter finds, as JSON lines."""
         chosen = library.run(run)
         export.check(chosen)
         marked = marks.keys(chosen.name, wanted.tag) if wanted.tag is not None else ()
-        wanted.where(chosen, marked)  # refuses what cannot be asked before the answer begins
+        wanted.where(chosen, marked)  # raises for an invalid filter before the answer begins
         lines: Iterator[str] = export.lines(tables, chosen, wanted, what, marks, marked)
         return StreamingResponse(
             lines,

@@ -1,8 +1,8 @@
-"""Runs: tables that `causerie score` wrote, found on disk and described.
+"""Runs: tables written by `causerie score`, found on disk and described.
 
-What a table says about itself (the columns of its plan, the signature, what was skipped) stands in
-its Parquet file. Tables in other formats say nothing, so the registry of metrics is asked what a
-column of that name is, and their rows are kept as Parquet in a folder for that.
+Parquet files contain their metadata (the columns of the plan, the signature, what was skipped).
+Tables in other formats have none, so the registry of metrics describes their columns by name, and
+their rows are cached as Parquet in a folder.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".parquet", ".jsonl", ".csv", ".tsv", ".jsonl.gz", ".csv.gz", ".tsv.gz")
 PREFERRED = ("quality", "quality.rating", "density")
-"""Which column a person sees first."""
+"""Columns by preference for the first view."""
 FAULTS = "faults."
 FAULT_ABOVE = 0.5
-"""A reply has a fault if the column says more than this, unless the column has its own limit."""
+"""A reply has a fault if the column exceeds this, unless the column has its own limit."""
 RESCAN = 2.0
-"""Seconds for which what was found on disk is taken to be there still."""
+"""Seconds for which a scan of the disk is considered current."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,20 @@ class Scores:
     name: str
     about: Column
     place: int
-    """Of the column in the Parquet file."""
+    """Index of the column in the Parquet file."""
     percentile: int | None = None
-    """Place of the column with its percentiles."""
+    """Index of the column of its percentiles."""
     drawing: str | None = None
-    """How its explanations are drawn."""
+    """How its explanations are drawn, "arcs" or "graph"; None for lists."""
 
     @property
     def is_fault(self) -> bool:
-        """Whether it says how much of a fault a reply has, from 0 to 1."""
+        """Whether the column is the strength of a fault, from 0 to 1."""
         return self.name.startswith(FAULTS) or f".{FAULTS}" in self.name
 
     @property
     def limit(self) -> float:
-        """Above which a reply has the fault."""
+        """The value above which a reply has the fault."""
         return FAULT_ABOVE if self.about.limit is None else self.about.limit
 
 
@@ -67,17 +67,17 @@ class ScoredRun:
     """One table of scores; a file that changes becomes another run of the same name."""
 
     name: str
-    """What people and addresses call it."""
+    """Name for people and in addresses."""
     path: Path
     table: Path
-    """The same rows as Parquet."""
+    """Parquet file with the same rows."""
     written: float
-    """When the file was, in seconds since 1970."""
+    """When the file was written, in seconds since 1970."""
     rows: int
     width: int
-    """How many columns the Parquet file has."""
+    """Number of columns in the Parquet file."""
     places: Mapping[str, int]
-    """Of the columns that say what a row is about, those that the table has."""
+    """Index in the Parquet file, by name, of the columns that are not scores."""
     scores: Mapping[str, Scores]
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -92,12 +92,12 @@ class ScoredRun:
         return next(iter([*serious, *directed, *self.scores.values()]))
 
     def column(self, name: str | None) -> Scores:
-        """The column of that name; without one, the main one."""
+        """Return the column of that name, by default the main one."""
         if name is None:
             return self.main
         if name not in self.scores:
             known = ", ".join(self.scores)
-            raise CauserieError(f"{self.name} has no scores called {name!r}: it has {known}")
+            raise CauserieError(f"{self.name} has no scores named {name!r}: it has {known}")
         return self.scores[name]
 
     @property
@@ -120,7 +120,7 @@ class Library:
                 raise CauserieError(f"{path} does not exist: name a file or a folder of scores")
 
     def runs(self) -> dict[str, ScoredRun]:
-        """By name, the latest first."""
+        """Return the runs by name, latest first."""
         with self._lock:
             if time.monotonic() - self._seen > RESCAN:
                 found = self._found()
@@ -130,16 +130,16 @@ class Library:
             return self._runs
 
     def run(self, name: str | None) -> ScoredRun:
-        """The run of that name; without one, the latest."""
+        """Return the run of that name, by default the latest."""
         runs = self.runs()
         if not runs:
             raise CauserieError(
-                "there are no scores here yet: `causerie score INPUT --out FILE` writes some"
+                "there are no scores here yet: write some with `causerie score INPUT --out FILE`"
             )
         if name is None:
             return next(iter(runs.values()))
         if name not in runs:
-            raise CauserieError(f"there is no run called {name!r} (any more)")
+            raise CauserieError(f"there is no run named {name!r}: it may have been removed")
         return runs[name]
 
     def _found(self) -> dict[str, ScoredRun]:
@@ -161,7 +161,7 @@ class Library:
                         else open_run(name, file, self._cache)
                     )
                 except (CauserieError, OSError):
-                    # in a folder lies what it may; a file that was named is told about
+                    # folders may contain other files; a file that was named must be usable
                     if file == path:
                         raise
                     known[key] = None
@@ -172,13 +172,13 @@ class Library:
 
 
 def open_run(name: str, path: Path, cache: Path | None = None) -> ScoredRun:
-    """Describe a table of scores; raise if the file is none."""
+    """Describe a table of scores; raise an error if the file is not one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not _is_scores(path):
         raise CauserieError(
-            f"{path} is not a table of scores: `causerie score INPUT --out FILE` writes one"
+            f"{path} is not a table of scores: write one with `causerie score INPUT --out FILE`"
         )
     state = path.stat()
     table = path if path.suffix.lower() == ".parquet" else as_parquet(path, cache)
@@ -198,7 +198,7 @@ def open_run(name: str, path: Path, cache: Path | None = None) -> ScoredRun:
 
 
 def as_parquet(path: Path, cache: Path | None) -> Path:
-    """The rows of a table as Parquet, made once for each state of the file."""
+    """Return a Parquet file with a table's rows, made once per version of the file."""
     if cache is None:
         from platformdirs import user_cache_path
 
@@ -222,7 +222,7 @@ def as_parquet(path: Path, cache: Path | None) -> Path:
 
 
 def inferred(name: str) -> tuple[Column, str | None]:
-    """What a column of that name is, and how its explanations are drawn, as its metric says."""
+    """Return the column, and the drawing of its explanations, that the metric of that name has."""
     alias, _, quality = name.partition(".")
     for level in ("turn", "dialogue"):
         found = _columns_of(alias, level).get(quality)
@@ -241,7 +241,7 @@ def _columns_of(name: str, level: Any) -> dict[str, tuple[Column, str | None]]:
 
 
 def _scores(schema: pyarrow.Schema, about: Mapping[str, Any]) -> dict[str, Scores]:
-    """The columns of numbers that are neither keys nor percentiles."""
+    """Return the numeric columns that are neither keys nor percentiles."""
     import pyarrow as pa
 
     told = about.get("columns")
@@ -256,13 +256,13 @@ def _scores(schema: pyarrow.Schema, about: Mapping[str, Any]) -> dict[str, Score
     for name, place in numbers.items():
         if name.endswith(PERCENTILE) and name.removesuffix(PERCENTILE) in numbers:
             continue
-        column, drawing = _told(told.get(name)) or inferred(name)
+        column, drawing = _parsed_column(told.get(name)) or inferred(name)
         scores[name] = Scores(name, column, place, numbers.get(name + PERCENTILE), drawing)
     return scores
 
 
-def _told(told: object) -> tuple[Column, str | None] | None:
-    """What a table says about one of its columns; None if it makes no sense."""
+def _parsed_column(told: object) -> tuple[Column, str | None] | None:
+    """Return a column as described by its table; None if the description is invalid."""
     if not isinstance(told, dict):
         return None
     drawing = told.get("drawing")
@@ -284,7 +284,7 @@ def _told(told: object) -> tuple[Column, str | None] | None:
 
 
 def _tables(folder: Path) -> Iterator[Path]:
-    """The files below a folder whose names and beginnings are those of tables of scores."""
+    """Yield the files below a folder whose names could be those of tables of scores."""
     for file in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
         if not hidden and file.name.lower().endswith(SUFFIXES) and file.is_file():
@@ -292,7 +292,7 @@ def _tables(folder: Path) -> Iterator[Path]:
 
 
 def _is_scores(path: Path) -> bool:
-    """Whether a file begins like a table of scores."""
+    """Return whether a file begins like a table of scores."""
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
         return False

@@ -1,7 +1,7 @@
-"""Questions to tables of scores, answered by DuckDB from the Parquet files.
+"""Queries on tables of scores, answered by DuckDB from the Parquet files.
 
-No text from outside ever stands in a query. Columns are renamed by their place before anything
-else, so every name in a query is ours, and every value is a parameter.
+No foreign text ever appears in a query: columns are first renamed by their index, so every name
+in a query is ours, and every value is a parameter.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Values: TypeAlias = dict[str, Any]
 MEMORY = "384MB"
 THREADS = 2
 BLANK = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace())
-"""What may stand in a text that says nothing."""
+"""All whitespace characters, which a text that says nothing may contain."""
 SAYS_NOTHING = "(text = '' OR (contains($blank, left(text, 1)) AND trim(text, $blank) = ''))"
-"""Whether a reply is empty: it needs the parameter `blank`, which is `BLANK`."""
+"""SQL for whether a reply is empty; needs the parameter `blank`, which is `BLANK`."""
 _KEYS: Mapping[str, tuple[str, str]] = {
     "dialogue": ("dialogue_id", "VARCHAR"),
     "turn": ("turn", "BIGINT"),
@@ -33,32 +33,32 @@ _KEYS: Mapping[str, tuple[str, str]] = {
     "explanation": ("explanation", "VARCHAR"),
     "conversation": ("conversation", "VARCHAR"),
 }
-"""What queries call the columns that are no scores, and what tables call them."""
+"""Columns that are not scores: their names in queries, and their names and types in tables."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What one look at a whole table tells about it."""
+    """Figures from one scan of a whole table."""
 
     dialogues: int
     empty: int
-    """Replies that say nothing."""
+    """Number of replies that say nothing."""
     scored: Mapping[str, int]
     means: Mapping[str, float | None]
-    """Of what is scored, by column."""
+    """Mean of the scored values, by column."""
     percentiles: Mapping[str, float | None]
-    """The mean percentile among human replies, where the table has percentiles."""
+    """Mean percentile among human replies, by column; None without percentiles."""
     ends: Mapping[str, tuple[float, float] | None]
-    """The lowest and the highest value."""
+    """Lowest and highest value by column; None without values."""
 
     def worst(self, scores: Scores) -> float | None:
-        """What an empty reply counts as; None if it does not count."""
+        """Return the value that an empty reply counts as; None if it does not count."""
         ends = self.ends[scores.name]
         return scores.about.empty_value(*(ends or (None, None))) if self.empty else None
 
 
 class Tables:
-    """A database without data of its own; threads may share it."""
+    """A DuckDB database without data of its own, which threads may share."""
 
     def __init__(self) -> None:
         import duckdb
@@ -73,7 +73,7 @@ class Tables:
         )
 
     def ask(self, query: str, values: Values) -> list[tuple[Any, ...]]:
-        """The rows that answer a query."""
+        """Return the rows that answer a query."""
         with self._database.cursor() as cursor:
             rows: list[tuple[Any, ...]] = cursor.execute(query, values).fetchall()
             return rows
@@ -81,9 +81,9 @@ class Tables:
     def close(self) -> None:
         self._database.close()
 
-    @lru_cache(maxsize=64)  # noqa: B019 (there is one of these in a process)
+    @lru_cache(maxsize=64)  # noqa: B019 (a process has only one of these)
     def profile(self, run: ScoredRun) -> Profile:
-        """Counts and ends of every column."""
+        """Return counts, means and ends of every column."""
         asked = ", ".join(
             f"count(m{i}), avg(m{i}), avg(p{i}), min(m{i}), max(m{i})"
             for i in range(len(run.scores))
@@ -104,7 +104,7 @@ class Tables:
         )
 
     def counted(self, run: ScoredRun, scores: Scores) -> tuple[str, Values]:
-        """An expression for a value that counts an empty reply as the worst one."""
+        """Return an SQL expression for a value that counts an empty reply as the worst one."""
         place = place_of(run, scores)
         worst = self.profile(run).worst(scores)
         if worst is None:
@@ -116,14 +116,14 @@ class Tables:
 
 
 def place_of(run: ScoredRun, scores: Scores) -> int:
-    """Queries call this column of scores m and this number, its percentiles p and the same."""
+    """Return the number i of a column of scores, called m{i} in queries (its percentile p{i})."""
     return list(run.scores).index(scores.name)
 
 
 def rows_of(run: ScoredRun, path: str = "path") -> str:
-    """The rows of a run as a table in a query: `row`, keys, m0, p0, m1 and so on.
+    """Return a subquery for the rows of a run: `row`, keys, m0, p0, m1 and so on.
 
-    `path` is the parameter that names the file, as in `source`.
+    `path` is the parameter with the file's name, as in `source`.
     """
     columns = ", ".join(f"c{i}" for i in range(run.width))
     chosen = ["row"]
@@ -141,7 +141,7 @@ def rows_of(run: ScoredRun, path: str = "path") -> str:
 
 
 def source(run: ScoredRun, path: str = "path") -> Values:
-    """The parameter that says which file a query reads."""
+    """Return the parameter with the file that a query reads."""
     return {path: str(run.table)}
 
 

@@ -55,7 +55,7 @@ export async function send(method, path, body, { signal } = {}) {
   const response = await fetch(path, request);
   const answer = response.status === 204 ? null : await response.json().catch(() => ({}));
   if (!response.ok) {
-    const error = new Error(answer.error || `the server answers ${response.status}`);
+    const error = new Error(answer.error || `the server answered with status ${response.status}`);
     error.status = response.status;
     throw error;
   }

@@ -4,7 +4,7 @@ import { conversation, length } from "./marks.js";
 
 const KEYS = {
   marked: [
-    ["↑ ↓", "another turn"], ["← →", "its sentences and parts"], ["Enter", "mark it, or take it away"],
+    ["↑ ↓", "another turn"], ["← →", "its sentences and parts"], ["Enter", "mark it, or remove the mark"],
     ["1 … 9", "mark a turn by its number"], ["0", "no cause"],
   ],
   labels: [["1 … 9", "choose a label"], ["↑ ↓ ← →", "another turn, or part"], ["Enter", "mark it"],

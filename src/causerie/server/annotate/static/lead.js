@@ -28,7 +28,7 @@ function actions(project) {
   };
   const review = () => does(async () => {
     const { assigned } = await send("POST", `${API}/review`, {});
-    tell(assigned ? `${assigned} items were given to reviewers.`
+    tell(assigned ? `${assigned} items assigned to reviewers.`
       : "Nothing to review: an item is reviewed when its first round is over.");
   });
   return [
@@ -45,7 +45,7 @@ function link(name, { token }) {
   const field = make("input", { id: "link", readonly: true, value: address, "aria-label": "Secret link" });
   const dialog = make("dialog", { "aria-label": "Secret link" },
     make("h2", {}, "The link of ", named(name)),
-    make("p", {}, "Whoever has it is this person. It is shown only now, and kept nowhere."), field,
+    make("p", {}, "Anyone with this link acts as this person. It is shown only once and not stored."), field,
     make("p", { class: "fields" }, make("button", { type: "button", class: "primary", on: { click: () => dialog.close() } }, "Done")));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
@@ -76,14 +76,14 @@ function people(project) {
       make("button", { type: "button", on: { click: () => renew(one.name) } }, "New link"),
       one.active ? make("button", { type: "button", on: { click: () => revoke(one.name) } }, "End link") : null),
   ]);
-  return table(["name", ...rounds.map((round) => ROUNDS[round]), "time per item", "right in practice",
+  return table(["name", ...rounds.map((round) => ROUNDS[round]), "time per item", "correct in practice",
     "agrees with others", "over time", "link"], rows, "of-people", "Table of people");
 }
 
 const renew = (name) => does(async () => link(name, await send("POST", `${API}/people`, { name })));
 const revoke = (name) => does(async () => {
   await send("POST", `${API}/revoke`, { name });
-  tell(`The link of ${name} has ended; what was open went to others.`);
+  tell(`The link of ${name} no longer works; open items were assigned to others.`);
 });
 
 function agreement({ items: shared, measures, between }) {

@@ -58,7 +58,7 @@ export class Marking {
     const chips = marks.map((mark) =>
       make("button", {
         type: "button", class: "chip", disabled: !free,
-        "aria-label": `Take away: ${cut(turn.text, mark)}`,
+        "aria-label": `Remove: ${cut(turn.text, mark)}`,
         on: { click: () => this.act("unmark", { mark: mark.key }) },
       }, this.task.kind === "labels" ? `${mark.label}: ` : "", shorter(cut(turn.text, mark)), " ×"));
     const item = make("li", {

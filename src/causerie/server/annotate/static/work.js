@@ -94,7 +94,7 @@ function missing(now) {
   const turns = me.task.kind === "replies" ? view.asked : [null];
   const left = turns.flatMap((turn) => me.task.questions.map((one) => asked(turn, one.name)))
     .filter((one) => !now.answers.has(one)).length;
-  return left ? `${left} to answer yet.` : null;
+  return left ? `${left} left to answer.` : null;
 }
 
 async function finish() {
@@ -123,7 +123,7 @@ async function go(to) {
     at("item").focus({ preventScroll: true });
     if (!view.events.length && !view.closed) act("open", {});
   } catch (error) {
-    tell(error.status ? error.message : "No connection: what you did is kept. Try again.");
+    tell(error.status ? error.message : "No connection: your work is kept. Try again.");
   }
 }
 

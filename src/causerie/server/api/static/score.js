@@ -16,7 +16,7 @@ function recordOf(pasted) {
       const data = JSON.parse(text);
       return Array.isArray(data) ? { data } : { data: [data] };
     } catch (error) {
-      throw new Error(`this starts like JSON but is none: ${error.message}`);
+      throw new Error(`this starts like JSON but is not valid: ${error.message}`);
     }
   }
   const lines = text.split("\n").map((line) => line.trim()).filter((line) => line);
@@ -67,7 +67,7 @@ function show(answer, turns) {
   at("signature").textContent = answer.signature;
   at("results").hidden = false;
   at("results-title").focus();
-  const skipped = answer.skipped.map((one) => `record ${one.record} was left out: ${one.reason}`);
+  const skipped = answer.skipped.map((one) => `record ${one.record} was skipped: ${one.reason}`);
   at("refused").textContent = skipped.join("; ");
 }
 
@@ -84,7 +84,7 @@ async function score(event) {
   try {
     const { data, shown } = recordOf(at("talk").value);
     const chosen = [...document.querySelectorAll("#metrics input:checked")].map((box) => box.value);
-    if (!chosen.length) throw new Error("choose a metric at least");
+    if (!chosen.length) throw new Error("choose at least one metric");
     const calibrated = [...columns.values()]
       .some((column) => column.calibrated && chosen.includes(column.alias));
     const body = {

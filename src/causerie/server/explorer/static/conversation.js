@@ -56,7 +56,7 @@ function marking(turn, run, show) {
       setTimeout(() => tell(""), 1500);
       show();
     } catch (error) {
-      tell(`Not kept: ${error.message}`);
+      tell(`Not saved: ${error.message}`);
     }
   };
   tags.addEventListener("change", keep);
@@ -137,7 +137,7 @@ function show(parameters, told, found) {
   const column = told.run.columns.find(({ name }) => name === told.metric.name);
   at("title").replaceChildren(named(found.label));
   const first = found.talks.flat().find((turn) => turn.scores);
-  at("whose").replaceChildren(...(first ? ["by ", make("a", { href: link("replies", { run: told.run.name, system: first.system.name ?? "" }) }, named(first.system.label))] : ["There is no such conversation in this run (any more)."]));
+  at("whose").replaceChildren(...(first ? ["by ", make("a", { href: link("replies", { run: told.run.name, system: first.system.name ?? "" }) }, named(first.system.label))] : ["This run has no such conversation."]));
   if (first && !told.run.whole) at("whose").append(". This table holds only the scored replies: score with --conversations to read the others' turns, too.");
   metrics(told.run, told.metric);
   at("tags").replaceChildren(...told.tags.filter(({ name }) => name).map(({ name }) => make("option", { value: name })));
