@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,7 @@ SETTINGS = (
     "warmup_steps=100", "weight_decay=0.01",
 )  # fmt: skip
 FULL, RANDOM = "full model", "random negatives"
+KINDS = ("lexical", "embedding", "random")
 VARIANTS: dict[str, dict[str, Any]] = {
     FULL: {},
     RANDOM: {"negatives": "random"},
@@ -49,8 +51,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "1-hop neighbours (N1 = 20)": {"hops": 1, "nearest": 20},
     "2-hop neighbours (N1 = N2 = 20)": {"nearest": 20},
     "length-matched negatives": {"length_matched": True},
+    "lexical ones alone": {},
+    "embedding ones alone": {},
+    "random ones alone": {"negatives": "random"},
 }
-KINDS = ("lexical", "embedding", "random")
+ALONE = {f"{kind} ones alone": kind for kind in KINDS}
+"""The same exchanges with one false response each, half as many tuples: what a kind teaches."""
 AGAINST = (KINDS[:2], *((kind,) for kind in KINDS[:2]))
 """Kinds of false responses, as published, by which variants are compared with the full model."""
 SPLITS = ("valid", "test")
@@ -111,7 +117,8 @@ class Report:
         file = self.work / "runs" / f"{name.replace(' ', '-')}-{seed}.json"
         if not file.exists():
             print(f"training: {name}, seed {seed}", file=sys.stderr, flush=True)
-            found = self._train(replace(self.run.config, seed=seed, **self.variants[name]), file)
+            config = replace(self.run.config, seed=seed, **self.variants[name])
+            found = self._train(config, file, ALONE.get(name))
             file.parent.mkdir(parents=True, exist_ok=True)
             partial = file.with_suffix(".part")
             partial.write_text(json.dumps(found), encoding="utf-8")
@@ -120,7 +127,7 @@ class Report:
         assert isinstance(found, dict)
         return found
 
-    def _train(self, config: GradeConfig, file: Path) -> dict[str, Any]:
+    def _train(self, config: GradeConfig, file: Path, alone: str | None) -> dict[str, Any]:
         materials, tests = self.materials, self.tests
         own = self.run.config
         if (config.negatives, config.length_matched) != (own.negatives, own.length_matched):
@@ -143,6 +150,8 @@ class Report:
                 train=_elsewhere(topics, materials.train),
                 measured=_elsewhere(topics, materials.measured),
             )
+        if alone:
+            materials = replace(materials, train=one_each(materials.train, alone))
         folder = file.with_suffix(".training")
         scorer, _ = learn(materials, replace(self.run, config=config, folder=folder, restart=True))
         return {
@@ -161,6 +170,11 @@ class Report:
             for name in self.variants:
                 found[name].append(self.result(name, seed))
         return found
+
+
+def one_each(examples: Sequence[Example], kind: str) -> list[Example]:
+    """Of every exchange one tuple with a false response of this kind."""
+    return list({id(one.true): one for one in examples if one.kind == kind}.values())
 
 
 def _elsewhere(topics: Any, examples: list[Example]) -> list[Example]:

@@ -75,7 +75,8 @@ def odes_folder(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> P
             )[:, [SIGNALS.index(name) for name in TREATMENTS]].max()
             for turns in (one["turns"] for one in RECORDS)
         ]
-        classifier.head.classes.bias += float(np.median(np.log(1 / np.array(strongest) - 1)))
+        bias = classifier.head.get_parameter("members.0.classes.bias")
+        bias += float(np.median(np.log(1 / np.array(strongest) - 1)))
     artifact = Artifact(
         metric="odes",
         backbone=engines.encoder.name,

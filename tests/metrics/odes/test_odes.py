@@ -15,10 +15,17 @@ from causerie import CauserieError, Dialogue, Engines, Settings, Turn
 from causerie.cli import app
 from causerie.io import Rejected, read_labelled
 from causerie.metrics.odes import CLASSES, OTHER, Odes, Utterance
-from causerie.metrics.odes.classifier import Classifier, SignalHead, read
+from causerie.metrics.odes.classifier import Classifier, Committee, Seen, SignalHead, read
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import fingerprint
-from causerie.metrics.odes.train import Example, f1_scores, judged_loss, labels_of, measure
+from causerie.metrics.odes.train import (
+    Example,
+    Recognition,
+    f1_scores,
+    judged_loss,
+    labels_of,
+    measure,
+)
 from causerie.models.artifact import load_artifact
 from causerie.training.trainable import Start, TrainingRun
 
@@ -111,8 +118,8 @@ def test_the_head_takes_the_strongest_pattern_whatever_the_padding(engines: Engi
     head = SignalHead(engines.encoder.dimension, OdesConfig(width=4, hidden=4)).eval()
     some = read(engines.encoder, [Utterance("a b c d e f g h", "x"), Utterance("a", None)])
     with torch.inference_mode():
-        together = head(some)
-        torch.testing.assert_close(together[1], head(some[1:])[0], rtol=1e-5, atol=1e-6)
+        together = head(Seen.of(some))
+        torch.testing.assert_close(together[1], head(Seen.of(some[1:]))[0], rtol=1e-5, atol=1e-6)
         rows = torch.cat([torch.zeros(1, len(some[0].whole)), some[0].tokens])
         rows = torch.cat([rows, torch.zeros(1, len(some[0].whole))])
         kernel, bias = head.patterns.weight, head.patterns.bias
@@ -126,6 +133,44 @@ def test_the_head_takes_the_strongest_pattern_whatever_the_padding(engines: Engi
         seen = torch.cat([torch.tensor(found), some[0].whole, some[0].words, some[0].before])
         expected = head.classes(torch.nn.functional.gelu(head.hidden(seen)))
     torch.testing.assert_close(together[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_committee_is_the_mean_of_heads_that_learn_by_themselves(engines: Engines) -> None:
+    torch.manual_seed(0)
+    config = OdesConfig(width=4, hidden=4, members=3)
+    committee = Committee(engines.encoder.dimension, config).eval()
+    some = [Example(Utterance("stop it", "hi"), frozenset({"stop_request"}))] * 2
+    readings = read(engines.encoder, [one.utterance for one in some])
+    each = committee.each(readings)
+    assert len({tuple(logits[0].tolist()) for logits in each}) == 3
+    torch.testing.assert_close(committee(readings), sum(each) / 3)
+
+    classifier = Classifier(engines.encoder, config)
+    classifier.head.load_state_dict(committee.state_dict())
+    task = Recognition(classifier, some, some)
+    task.loss(task.batch(0)).backward()  # type: ignore[no-untyped-call]
+    alone = Classifier(engines.encoder, replace(config, members=1))
+    weights = {
+        key.replace("members.1", "members.0"): weight
+        for key, weight in committee.state_dict().items()
+        if "members.1" in key
+    }
+    alone.head.load_state_dict(weights)
+    one = Recognition(alone, some, some)
+    one.loss(one.batch(0)).backward()  # type: ignore[no-untyped-call]
+    theirs = classifier.head.get_parameter("members.1.classes.bias").grad
+    own = alone.head.get_parameter("members.0.classes.bias").grad
+    assert theirs is not None
+    torch.testing.assert_close(3 * theirs, own)
+
+
+def test_the_weights_of_a_single_head_are_a_committee_of_one(engines: Engines) -> None:
+    config = OdesConfig(width=4, hidden=4)
+    head = SignalHead(engines.encoder.dimension, config)
+    committee = Committee(engines.encoder.dimension, config)
+    committee.load_state_dict(head.state_dict())
+    for name, weight in head.state_dict().items():
+        torch.testing.assert_close(committee.get_parameter(f"members.0.{name}"), weight)
 
 
 def test_probabilities_do_not_depend_on_the_batch(classifier: Classifier) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -69,6 +69,25 @@ def _scaled(vectors: Floats) -> Tensor:
     return scaled
 
 
+class Seen(NamedTuple):
+    """What was read of several utterances, side by side."""
+
+    tokens: Tensor
+    there: Tensor
+    """Where there is a token."""
+    whole: Tensor
+
+    @classmethod
+    def of(cls, readings: Sequence[Reading]) -> Seen:
+        tokens = pad_sequence([one.tokens for one in readings], batch_first=True)
+        missing = padded_length(tokens.shape[1]) - tokens.shape[1]
+        tokens = functional.pad(tokens, (0, 0, 0, missing))
+        counts = torch.tensor([len(one.tokens) for one in readings])
+        there = torch.arange(tokens.shape[1]) < counts[:, None]
+        whole = [torch.cat([one.whole, one.words, one.before]) for one in readings]
+        return cls(tokens, there, torch.stack(whole))
+
+
 class SignalHead(nn.Module):
     """One logit per class: patterns of three tokens, wherever they are, and the whole."""
 
@@ -80,18 +99,36 @@ class SignalHead(nn.Module):
         self.lose_some = nn.Dropout(config.dropout / 2)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, readings: Sequence[Reading]) -> Tensor:
-        tokens = pad_sequence([one.tokens for one in readings], batch_first=True)
-        missing = padded_length(tokens.shape[1]) - tokens.shape[1]
-        tokens = functional.pad(tokens, (0, 0, 0, missing))
-        counts = torch.tensor([len(one.tokens) for one in readings])
-        there = torch.arange(tokens.shape[1]) < counts[:, None]
-        found = functional.gelu(self.patterns(self.lose_some(tokens).transpose(1, 2)))
-        strongest = found.masked_fill(~there[:, None], ABSENT).amax(2)
-        whole = [torch.cat([one.whole, one.words, one.before]) for one in readings]
-        seen = torch.cat([strongest, torch.stack(whole)], dim=1)
-        logits: Tensor = self.classes(self.dropout(functional.gelu(self.hidden(seen))))
+    def forward(self, seen: Seen) -> Tensor:
+        found = functional.gelu(self.patterns(self.lose_some(seen.tokens).transpose(1, 2)))
+        strongest = found.masked_fill(~seen.there[:, None], ABSENT).amax(2)
+        hidden = self.hidden(torch.cat([strongest, seen.whole], dim=1))
+        logits: Tensor = self.classes(self.dropout(functional.gelu(hidden)))
         return logits
+
+
+class Committee(nn.Module):
+    """Heads that learned the same from different beginnings; their mean errs less than each."""
+
+    def __init__(self, dimension: int, config: OdesConfig) -> None:
+        super().__init__()
+        heads = (SignalHead(dimension, config) for _ in range(config.members))
+        self.members = nn.ModuleList(heads)
+        self.register_load_state_dict_pre_hook(_of_one_head)  # type: ignore[no-untyped-call]
+
+    def each(self, readings: Sequence[Reading]) -> Tensor:
+        """Logits by member."""
+        seen = Seen.of(readings)
+        return torch.stack([member(seen) for member in self.members])
+
+    def forward(self, readings: Sequence[Reading]) -> Tensor:
+        return self.each(readings).mean(0)
+
+
+def _of_one_head(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Artifacts of before there were committees hold the weights of a single head."""
+    for key in [key for key in state if not key.startswith(f"{prefix}members.")]:
+        state[f"{prefix}members.0.{key.removeprefix(prefix)}"] = state.pop(key)
 
 
 class Classifier:
@@ -99,7 +136,7 @@ class Classifier:
 
     def __init__(self, encoder: Encoder, config: OdesConfig) -> None:
         self.encoder, self.config = encoder, config
-        self.head = SignalHead(encoder.dimension, config).eval()
+        self.head = Committee(encoder.dimension, config).eval()
 
     def probabilities(self, utterances: Sequence[Utterance]) -> Floats:
         """One row per utterance, one column per class."""

@@ -13,6 +13,7 @@ from causerie.training.config import LoopConfig, TrainingConfig
 class OdesConfig(TrainingConfig):
     width: int = option(128, "patterns of three tokens that are looked for", least=1)
     hidden: int = option(256, "of the layer below the classes", least=1)
+    members: int = option(1, "networks, each learned by itself; the mean of their logits", least=1)
     dropout: float = option(0.4, "of that layer; half of it of the tokens")
     utterances: int = option(4, "of each template at most", least=1)
     folds: int = option(5, "one template in so many is kept for testing", least=2)

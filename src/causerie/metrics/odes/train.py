@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from causerie.io import Rejected, read_labelled
-from causerie.metrics.odes.classifier import Classifier, Reading, SignalHead, read, restore
+from causerie.metrics.odes.classifier import Classifier, Committee, Reading, read, restore
 from causerie.metrics.odes.config import OdesConfig
 from causerie.metrics.odes.signals import CLASSES, THRESHOLD, Utterance, fingerprint, shipped
 from causerie.text import words
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from causerie.engines import Engines
 
 NAME = "odes"
-HEAD = ("width", "hidden")
+HEAD = ("width", "hidden", "members")
 """Settings that must agree for the weights of --init to fit."""
 LIMITS = (
     "English; short utterances to a chatbot, spoken or typed.",
@@ -105,7 +105,7 @@ class Recognition(Task):
 
     def __init__(self, classifier: Classifier, train: list[Example], test: list[Example]) -> None:
         self.classifier, self.config, self._test = classifier, classifier.config, test
-        self.module: SignalHead = classifier.head
+        self.module: Committee = classifier.head
         readings = read(classifier.encoder, [one.utterance for one in train])
         labels, judged = (torch.from_numpy(of(train)).float() for of in (labels_of, judged_of))
         self._train: list[Learned] = list(zip(readings, labels, judged, strict=True))
@@ -120,7 +120,11 @@ class Recognition(Task):
 
     def loss(self, batch: Sequence[Learned]) -> Tensor:
         readings, labels, judged = zip(*batch, strict=True)
-        return judged_loss(self.module(readings), torch.stack(labels), torch.stack(judged))
+        every = [
+            judged_loss(one, torch.stack(labels), torch.stack(judged))
+            for one in self.module.each(readings)
+        ]
+        return torch.stack(every).mean()
 
     def validate(self) -> dict[str, float]:
         return {"macro F1": float(np.nanmean(measure(self.classifier, self._test)))}
