@@ -1,11 +1,12 @@
 """Several metrics in one plan against passing their distinct texts once through each encoder.
 
-    python benchmarks/plan.py [--exchanges N] [--rounds N] [--metrics LIST]
+    python benchmarks/plan.py [--exchanges N] [--rounds N] [--metrics LIST] [--processor-time]
 
 The plan is carried out by a scorer whose networks are loaded and which remembers no text. The
 bound is what the encoders alone take for the distinct inputs that the metrics asked of them, in
 the same batches. Rounds are interleaved and the fastest of each counts. Exit status 1 if the plan
-takes more than 1.5 times the bound.
+takes more than 1.4 times the bound. On a busy machine, processor time with one thread says more
+than the clock.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from causerie.engines.encoder import Encoder, EncoderInput
 from causerie.quality.judging import Judge
 from causerie.scoring import Plan, Scorer
 
-BAR = 1.5
-METRICS = "density,causalscore,grade,cosine,odes"
+CLOCK = time.process_time if "--processor-time" in sys.argv else time.perf_counter
+BAR = 1.4
+METRICS = "density,causalscore,grade,cosine,odes,quality"
 WORDS = """
 the a to i you it and that of in is for my on with have do was are not so but what we this be
 like they at just me about know can had your good get one he she there really think time music
@@ -75,9 +77,9 @@ def seconds(engines: Engines, work: Callable[[], object]) -> float:
             one.forget()
         elif isinstance(one, Judge):
             one.parts.forget()
-    start = time.perf_counter()
+    start = CLOCK()
     work()
-    return time.perf_counter() - start
+    return CLOCK() - start
 
 
 def main() -> int:
@@ -85,6 +87,7 @@ def main() -> int:
     parser.add_argument("--exchanges", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--processor-time", action="store_true", help="for busy machines")
     options = parser.parse_args()
     talks = dialogues(options.exchanges, random.Random(0))
     scorer = Scorer(Plan.of(options.metrics, speaker="all"))
