@@ -35,7 +35,7 @@ def starting_encoder(
     """
     config: EncoderConfig = run.config
     if config.fixed and config.tuning != "frozen" and not run.start:
-        raise CauserieError("fixed=true takes the encoder of --init, or tuning=frozen")
+        raise CauserieError("fixed=true needs the encoder of --init, or tuning=frozen")
     encoder = engines.new_encoder()
     encoder.input.window = min(encoder.input.window, config.window)
     encoder.model = config.encoder_tuning.prepare(encoder.model)

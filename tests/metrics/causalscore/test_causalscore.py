@@ -374,7 +374,7 @@ def test_the_encoder_of_another_artifact_can_be_the_start(
                 assert alike is same, key
     with pytest.raises(CauserieError, match="trained with rank=2: do not change"):
         started("other", replace(config, rank=4))
-    with pytest.raises(CauserieError, match="fixed=true takes the encoder of --init"):
+    with pytest.raises(CauserieError, match="fixed=true needs the encoder of --init"):
         CausalScore.train(engines, run_in(tmp_path, config, 20))
 
 

@@ -315,7 +315,7 @@ def test_start_from_another_artifact(engines: Engines, artifact: Artifact, tmp_p
     wrong = replace(run_in(tmp_path, replace(config, rank=3)), start=other)
     with pytest.raises(CauserieError, match="--init was trained with rank=2"):
         Grade.train(engines, wrong)
-    with pytest.raises(CauserieError, match="fixed=true takes the encoder of --init"):
+    with pytest.raises(CauserieError, match="fixed=true needs the encoder of --init"):
         Grade.train(engines, run_in(tmp_path, config))
 
 

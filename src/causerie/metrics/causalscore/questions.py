@@ -224,8 +224,8 @@ class Triples(TrainingSet):
         self._weights = _overlap([item for item, _ in self._items]) if matched else {}
         if not (self._weights if matched else self._items):
             raise CauserieError(
-                "the annotations have no cause or nothing but causes within `history` turns: "
-                "the conditional classifier needs both"
+                "the annotations have no causes, or only causes, within `history` turns: "
+                "the conditional classifier needs both causes and others"
             )
 
     def __len__(self) -> int:
