@@ -221,7 +221,7 @@ def test_training_goes_on_from_an_artifact(trained: Odes, engines: Engines, tmp_
     for name, weight in before.network.items():
         torch.testing.assert_close(after.network[name], weight, rtol=1e-2, atol=1e-4)
     wider = replace(run, config=replace(config, width=9), folder=tmp_path / "wider")
-    with pytest.raises(CauserieError, match="trained with width=8: leave these"):
+    with pytest.raises(CauserieError, match="trained with width=8: do not change these"):
         Odes.train(engines, wider)
 
 
