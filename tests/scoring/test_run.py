@@ -367,6 +367,24 @@ def test_a_page_and_rows_are_of_one_reading(tmp_path: Path, change: Callable[[Pa
                 assert turn["text"] == said[talk["id"], place]
 
 
+def test_a_run_that_is_ended_while_it_opens_its_journal_takes_nothing_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = write_dialogues(tmp_path / "in.jsonl", 800), tmp_path / "out.jsonl"
+    interrupt(make_run(data, out))
+
+    def ended(*words: object) -> None:
+        raise SystemExit(143)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_sum", ended)
+        with pytest.raises(SystemExit):
+            finish(make_run(data, out))
+    notes: list[str] = []
+    finish(make_run(data, out), notes)
+    assert "continuing" in notes[0]
+
+
 def test_a_touched_file_or_another_path_to_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,8 @@ class Journal:
         """Of an earlier run with the same fingerprint, once it is open."""
         self.others = False
         """Whether the folder has rows of a run with another fingerprint."""
+        self._looked = False
+        """Whether it is known what an earlier run has left here."""
         self._fingerprint: Any = None
         self._sizes = dict.fromkeys((ROWS, TALKS), 0)
         self._sums = {name: sha256() for name in self._sizes}
@@ -131,6 +133,7 @@ class Journal:
                 self.others = True
         except (OSError, ValueError, KeyError, TypeError):
             pass
+        self._looked = True
 
     def forget(self) -> None:
         """Let nothing that is there count any more."""
@@ -201,7 +204,9 @@ class Journal:
             with suppress(OSError):  # somebody else has it, or it is empty
                 self.folder.rmdir()
             return
-        if keep and (self.size or self.others):
+        # A signal may have come before anybody looked at what an earlier run has left.
+        unseen = not self._looked and self._checkpoint.exists()
+        if keep and (self.size or self.others or unseen):
             self._lock.release()
             return
         name = self.folder.name.removeprefix(".")
