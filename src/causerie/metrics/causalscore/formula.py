@@ -39,7 +39,7 @@ class CausalGraph:
 
     @cached_property
     def strengths(self) -> tuple[float, ...]:
-        """For each dependent, the average of its p and of its mean p given another."""
+        """Average the p of each dependent with its mean p given another."""
         return tuple(
             (self.unconditional[i] + _mean(self.given_others(i))) / 2 for i in self.dependents
         )

@@ -36,7 +36,7 @@ _NUMBERS = ("history", "samples", "temperature", "max_tokens", "logprobs")
 """Options that affect the scores, besides the prompt and the model."""
 
 Found = list[Reading | str]
-"""For each question of a prompt, a reading or the reason why there is none."""
+"""A reading for each question of a prompt, or the reason why there is none."""
 
 
 @dataclass(frozen=True)

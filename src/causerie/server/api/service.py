@@ -1,4 +1,4 @@
-"""From a request to scores: its records, their responses, and the metrics to compute."""
+"""Turns a request into scores: its records, their responses, and the metrics to compute."""
 
 from __future__ import annotations
 
